@@ -1,0 +1,15 @@
+// Registration of all dialects and passes of Lamina.
+#include "lib/Register.h"
+#include "dialects/Kernel/Kernel.h"
+#include "dialects/Prim/Prim.h"
+#include "mlir/IR/DialectRegistry.h"
+#include <mutex>
+
+void lamina::registerDialects(mlir::DialectRegistry &registry) {
+  registry.insert<prim::PrimDialect, kernel::KernelDialect>();
+}
+
+void lamina::registerPasses() {
+  static std::once_flag once;
+  std::call_once(once, [] {});
+}

@@ -1,0 +1,1 @@
+"""Python classes of Lamina's dialects, generated from their ODS."""

@@ -10,9 +10,13 @@
 #include <mutex>
 
 namespace lamina {
+// The generated registration undefines its macros, so each group defines them again.
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "lib/Transforms/Fusion/Passes.h.inc"
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "lib/Transforms/Planning/Passes.h.inc"
 } // namespace lamina
 
 void lamina::registerDialects(mlir::DialectRegistry &registry) {
@@ -21,5 +25,8 @@ void lamina::registerDialects(mlir::DialectRegistry &registry) {
 
 void lamina::registerPasses() {
   static std::once_flag once;
-  std::call_once(once, [] { registerFusionPasses(); });
+  std::call_once(once, [] {
+    registerFusionPasses();
+    registerPlanningPasses();
+  });
 }

@@ -30,4 +30,19 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
   ];
   let dependentDialects = ["::lamina::kernel::KernelDialect", "::lamina::prim::PrimDialect"];
 }
+
+def HoistConstants : Pass<"lamina-hoist-constants", "::mlir::ModuleOp"> {
+  let summary = "compute what depends on constants alone once, in @init";
+  let description = [{
+    Ops of @main whose operands are literals or arguments with `prim.constant`
+    move to a function @init when their results are no bigger than those
+    arguments. @init takes the constants that it reads and returns the values
+    that @main still needs; they become arguments of @main with
+    `prim.constant = "init.<i>"`. Constants that @main no longer reads are
+    dropped from its arguments. Broadcasts, reshapes and the like are never
+    moved on their own, since kernels read through them. Linear.
+  }];
+  let statistics = [Statistic<"numHoisted", "hoisted", "ops that moved to @init">];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::lamina::prim::PrimDialect"];
+}
 #endif

@@ -9,7 +9,6 @@ import mlir.ir as ir
 import numpy as np
 import torch
 
-from lamina._lib import _lamina
 from lamina.dialects import prim
 
 from .sizes import Size, SymbolTable, ceil_divide, floor_divide, normalise
@@ -32,13 +31,6 @@ _ELEMENT_TYPES = {
 DTYPES = frozenset(_ELEMENT_TYPES)
 FLOATS = frozenset((torch.float64, torch.float32, torch.float16, torch.bfloat16))
 HALVES = frozenset((torch.float16, torch.bfloat16))
-
-
-def new_context() -> ir.Context:
-    """An MLIR context with the dialects that the frontend makes."""
-    context = ir.Context()
-    _lamina.register_dialects(context)
-    return context
 
 
 class Value:

@@ -60,6 +60,11 @@ def product(sizes: Iterable[Size]) -> Size:
     return normalise(sympy.expand(result)) if isinstance(result, sympy.Expr) else result
 
 
+def same_sizes(a: Sequence[Size], b: Sequence[Size]) -> bool:
+    """Whether two lists of sizes are equal, in whatever form they are written."""
+    return len(a) == len(b) and all(x == y or sympy.expand(sympy.sympify(x) - y) == 0 for x, y in zip(a, b))
+
+
 class SymbolTable:
     """The index symbols s0, s1, ... of a function, and the affine form of sizes over them."""
 

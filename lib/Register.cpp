@@ -2,6 +2,7 @@
 #include "lib/Register.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Transforms/Math/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 #include <mutex>
 
@@ -11,5 +12,5 @@ void lamina::registerDialects(mlir::DialectRegistry &registry) {
 
 void lamina::registerPasses() {
   static std::once_flag once;
-  std::call_once(once, [] {});
+  std::call_once(once, [] { registerMathPasses(); });
 }

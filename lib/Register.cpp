@@ -2,11 +2,13 @@
 #include "lib/Register.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Target/CPU/Compile.h"
 #include "mlir/IR/DialectRegistry.h"
 #include <mutex>
 
 void lamina::registerDialects(mlir::DialectRegistry &registry) {
   registry.insert<prim::PrimDialect, kernel::KernelDialect>();
+  cpu::registerTranslations(registry);
 }
 
 void lamina::registerPasses() {

@@ -2,7 +2,9 @@
 #include "lib/Register.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/CPU/Compile.h"
+#include "lib/Transforms/Lowering/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 #include <mutex>
 
@@ -13,5 +15,8 @@ void lamina::registerDialects(mlir::DialectRegistry &registry) {
 
 void lamina::registerPasses() {
   static std::once_flag once;
-  std::call_once(once, [] {});
+  std::call_once(once, [] {
+    registerLoweringPasses();
+    registerCPUPipelines();
+  });
 }

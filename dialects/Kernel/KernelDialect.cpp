@@ -74,6 +74,10 @@ LogicalResult FuncOp::verify() {
 
 LogicalResult ReturnOp::verify() {
   auto func = cast<FuncOp>((*this)->getParentOp());
+  // On memrefs the outputs are written before the end.
+  if (getNumOperands() == 0 && llvm::all_of(func.getArgumentTypes().take_back(func.getOuts()),
+                                            [](Type type) { return isa<MemRefType>(type); }))
+    return success();
   if (getNumOperands() != func.getOuts())
     return emitOpError("returns ") << getNumOperands() << " values from a kernel with " << func.getOuts() << " outputs";
   for (uint64_t i = 0; i < func.getOuts(); ++i)
@@ -85,6 +89,10 @@ LogicalResult ReturnOp::verify() {
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto func = symbols.lookupNearestSymbolFrom<FuncOp>(*this, getKernelAttr());
+  // A kernel that has become a function of the target keeps its grid.
+  if (Operation *lowered = func ? nullptr : symbols.lookupNearestSymbolFrom(*this, getKernelAttr()))
+    if (lowered->hasAttr("kernel.grid"))
+      return success();
   if (!func)
     return emitOpError("launches @") << getKernel() << ", which is no kernel";
   if (static_cast<int64_t>(getIns().size()) != func.getNumIns() ||

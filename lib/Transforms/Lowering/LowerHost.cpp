@@ -40,7 +40,7 @@ private:
   Type pointerType = {};
   Value block = {};
   SmallVector<Value> symbols = {};
-  DenseMap<Value, Value> pointers = {};
+  DenseMap<Value, Value> pointers;
 };
 
 Value HostLowering::getSymbol(unsigned number) {

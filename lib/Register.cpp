@@ -4,9 +4,14 @@
 #include "dialects/Prim/Prim.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/CPU/Compile.h"
-#include "lib/Transforms/Lowering/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
 #include <mutex>
+
+// The build lists every Passes.td of lib/ here: their declarations, and a function that registers them all.
+#include "lib/AllPasses.inc"
 
 void lamina::registerDialects(mlir::DialectRegistry &registry) {
   registry.insert<prim::PrimDialect, kernel::KernelDialect>();
@@ -16,7 +21,7 @@ void lamina::registerDialects(mlir::DialectRegistry &registry) {
 void lamina::registerPasses() {
   static std::once_flag once;
   std::call_once(once, [] {
-    registerLoweringPasses();
+    registerAllPasses();
     registerCPUPipelines();
   });
 }

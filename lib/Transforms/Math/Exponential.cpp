@@ -1,0 +1,45 @@
+// exp and its relatives by Cody-Waite reduction: e^x = 2^n e^r, |r| <= ln(2)/2.
+#include "lib/Transforms/Math/Exponential.h"
+#include "lib/Transforms/Math/Coefficients.h"
+
+using namespace mlir;
+using namespace lamina::math;
+
+/// Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits of the sum.
+static constexpr float magic = 0x1.8p23f;
+/// ln(2) in two parts; n times the first is exact for |n| < 2^8.
+static constexpr float ln2High = 0x1.62e4p-1f, ln2Low = 0x1.7f7d1cp-20f;
+
+Reduced lamina::math::reduceExp(const Emitter &e, Value x, float scale, float bias) {
+  // x * scale is reduced; `bias` is added to the integer in the bits only.
+  Value shifted = e.fma(x, e.constant(scale * 0x1.715476p+0f), e.constant(magic + bias));
+  Value n = e.sub(shifted, e.constant(magic + bias));
+  Value r = e.fma(n, e.constant(-ln2High / scale), x);
+  r = e.fma(n, e.constant(-ln2Low / scale), r);
+  return {r, e.bits(shifted)};
+}
+
+static Value expOfRemainder(const Emitter &e, Value r) {
+  Value value = e.fma(e.polynomial(r, coefficients::exp), r, e.constant(1.0f));
+  return e.fma(value, r, e.constant(1.0f));
+}
+
+Value lamina::math::scaleByHalves(const Emitter &e, Value value, Value n) {
+  // The two factors keep intermediate results normal; the last product rounds once into the denormals, or overflows.
+  Value half = e.shr(n, e.constant(1)), rest = e.subI(n, half), twentyThree = e.constant(23);
+  value = e.mul(value, e.fromBits(e.shl(half, twentyThree)));
+  return e.mul(value, e.fromBits(e.shl(rest, twentyThree)));
+}
+
+Value lamina::math::expandExp(const Emitter &e, Value x) {
+  // Beyond these bounds the result is 0 or infinity already.
+  x = e.clampBelow(e.clampAbove(x, 89.0f), -104.0f);
+  Reduced reduced = reduceExp(e, x, 1.0f, 2 * 127.0f);
+  return scaleByHalves(e, expOfRemainder(e, reduced.r), reduced.n);
+}
+
+Factored lamina::math::factoredExp(const Emitter &e, Value x, float scale) {
+  Reduced reduced = reduceExp(e, x, scale, 127.0f);
+  Value r = scale == 1.0f ? reduced.r : e.mul(reduced.r, e.constant(scale));
+  return {expOfRemainder(e, r), e.fromBits(e.shl(reduced.n, e.constant(23)))};
+}

@@ -100,16 +100,15 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
     auto outs = func.getArguments().drop_front(func.getNumIns());
     auto forall = scf::ForallOp::create(builder, loc, lows, highs, steps, ValueRange(outs), std::nullopt);
     builder.setInsertionPoint(forall.getTerminator());
-    AffineExpr size, offset;
-    bindSymbols(&getContext(), size, offset);
+    AffineExpr size = builder.getAffineSymbolExpr(0), offset = builder.getAffineDimExpr(0);
     for (auto [i, dim] : llvm::enumerate(grid)) {
       Value iv = forall.getInductionVar(i);
       OpFoldResult extent = steps[i];
       auto total = getConstantIntValue(highs[i]);
       if (!total || *total % dim.tile)
         extent = affine::makeComposedFoldedAffineMin(
-            builder, loc, AffineMap::get(0, 2, {builder.getAffineConstantExpr(dim.tile), size - offset}, &getContext()),
-            {highs[i], OpFoldResult(iv)});
+            builder, loc, AffineMap::get(1, 1, {builder.getAffineConstantExpr(dim.tile), size - offset}, &getContext()),
+            {OpFoldResult(iv), highs[i]});
       for (auto [result, tile] : llvm::zip_equal(results, tiles))
         for (unsigned d = 0; d < tile.sizes.size(); ++d)
           if (classes.getClass(result, d) == dim.dimClass) {

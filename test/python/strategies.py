@@ -288,7 +288,9 @@ class Builder:
         if operand.dtype in FLOATS and dtype in INTS:
             is_number = self.compare("eq", operand, operand)
             operand = self.select(is_number, operand, self.splat(operand.dtype, operand.sizes, 0))
-            operand = self.elementwise("max", operand, self.splat(operand.dtype, operand.sizes, 0 if dtype == "ui8" else -99))
+            operand = self.elementwise(
+                "max", operand, self.splat(operand.dtype, operand.sizes, 0 if dtype == "ui8" else -99)
+            )
             operand = self.elementwise("min", operand, self.splat(operand.dtype, operand.sizes, 99))
         op = f"prim.convert {operand.name} : {operand.type} to {get_type(dtype, operand.sizes)}"
         return self.emit(op, [operand], dtype, operand.sizes)
@@ -416,7 +418,9 @@ def constant(b: Builder) -> None:
     else:
         count = b.integer(1, 4)
         numbers = [b.integer(0 if dtype in ("ui8", "i1") else -3, 1 if dtype == "i1" else 3) for _ in range(count)]
-        b.constant(dtype, "[" + ", ".join(get_literal(dtype, n / 2 if dtype in FLOATS else n) for n in numbers) + "]", [count])
+        b.constant(
+            dtype, "[" + ", ".join(get_literal(dtype, n / 2 if dtype in FLOATS else n) for n in numbers) + "]", [count]
+        )
 
 
 def broadcast(b: Builder) -> None:
@@ -620,8 +624,12 @@ def reduce_window(b: Builder) -> None:
     rows = [(b.integer(1, 3), b.integer(1, 2), b.integer(1, 2), b.integer(0, 1), b.integer(0, 1)) for _ in x.sizes]
     sizes = [get_windows(size, *row) for size, row in zip(x.sizes, rows, strict=True)]
     if None not in sizes:
-        lists = (f"{name} {list(column)}" for name, column in zip(
-            ("window", "strides", "dilations", "low", "high"), zip(*rows, strict=True), strict=True))
+        lists = (
+            f"{name} {list(column)}"
+            for name, column in zip(
+                ("window", "strides", "dilations", "low", "high"), zip(*rows, strict=True), strict=True
+            )
+        )
         op = f"prim.reduce_window <{draw_combiner(b, x.dtype)}> {x.name} {' '.join(lists)}"
         b.emit(f"{op} : {x.type} to {get_type(x.dtype, sizes)}", [x], x.dtype, sizes)
 
@@ -631,7 +639,11 @@ def dot_general(b: Builder) -> None:
     roles = [b.choose(["contract", "free", "batch"]) for _ in x.sizes]
     batch, contract = ([dim for dim, each in enumerate(roles) if each == role] for role in ("batch", "contract"))
     free = [b.size() for _ in range(b.integer(0, 2))]
-    places = [("batch", dim) for dim in batch] + [("contract", dim) for dim in contract] + [("free", n) for n in range(len(free))]
+    places = (
+        [("batch", dim) for dim in batch]
+        + [("contract", dim) for dim in contract]
+        + [("free", n) for n in range(len(free))]
+    )
     places = list(b.draw(st.permutations(places)))
     free_order = [n for role, n in places if role == "free"]
     rhs_sizes = [free[n] if role == "free" else x.sizes[n] for role, n in places]
@@ -660,7 +672,13 @@ def convolution(b: Builder) -> None:
     groups = channels.value if channels.is_static and b.flag() else 1
     rows, sizes = [], []
     for size in x.sizes[2:]:
-        window, stride, dilation, low, high = b.integer(1, 3), b.integer(1, 2), b.integer(1, 2), b.integer(0, 2), b.integer(0, 2)
+        window, stride, dilation, low, high = (
+            b.integer(1, 3),
+            b.integer(1, 2),
+            b.integer(1, 2),
+            b.integer(0, 2),
+            b.integer(0, 2),
+        )
         spread = b.integer(1, 2)
         rows.append((window, stride, low, high, spread, dilation))
         sizes.append(get_windows((size - 1) * spread + 1, window, stride, dilation, low, high))

@@ -70,7 +70,9 @@ def test_narrow_sums_accumulate_in_f32(dtype):
 @pytest.mark.parametrize("dtype", ["i8", "ui8", "i64"])
 def test_sums_wrap(dtype):
     a = torch.full((3,), torch.iinfo(DTYPES[dtype]).max, dtype=DTYPES[dtype])
-    check_op(f"prim.reduce <sum> %a dims [0] : tensor<3x{dtype}> to tensor<{dtype}>", lambda a: a.sum(0, dtype=a.dtype), [a])
+    check_op(
+        f"prim.reduce <sum> %a dims [0] : tensor<3x{dtype}> to tensor<{dtype}>", lambda a: a.sum(0, dtype=a.dtype), [a]
+    )
 
 
 @pytest.mark.parametrize("dtype", ALL)

@@ -180,9 +180,8 @@ void NestEmitter::finishAccumulators(Scope &scope, Values accumulators) {
                            llvm::is_contained({vector::CombiningKind::ADD, vector::CombiningKind::MUL}, output.kind)
                        ? arith::FastMathFlags::reassoc
                        : arith::FastMathFlags::none;
-      Value combined = vector::ReductionOp::create(b, loc, output.kind, value, flags);
       LaneValue held = access.memory.load(b, loc, scope.cloner.context, address);
-      result = LaneValue::uniform(combine(output, held.base, combined));
+      result = LaneValue::uniform(vector::ReductionOp::create(b, loc, output.kind, value, held.base, flags));
     }
     access.memory.store(b, loc, scope.cloner.context, address, result);
   }

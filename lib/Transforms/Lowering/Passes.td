@@ -64,7 +64,8 @@ def LowerHost : Pass<"lamina-lower-host", "mlir::ModuleOp"> {
     1. Every launch has its outputs as `outs`.
     2. Kernels are functions already (`lamina-lower-grid`).
   }];
+  // The last three are for lamina-cpu-to-llvm: convert-to-llvm names dialects, which must be loaded.
   let dependentDialects = ["mlir::affine::AffineDialect", "mlir::arith::ArithDialect", "mlir::func::FuncDialect",
-    "mlir::LLVM::LLVMDialect"];
+    "mlir::LLVM::LLVMDialect", "mlir::amx::AMXDialect", "mlir::cf::ControlFlowDialect", "mlir::index::IndexDialect"];
 }
 #endif

@@ -95,22 +95,18 @@ def _to_python(expr: Any) -> str:
     """An affine expression over symbols in Python's syntax; all values are at least 0."""
     from mlir import ir
 
-    if ir.AffineConstantExpr.isinstance(expr):
-        return str(ir.AffineConstantExpr(expr).value)
-    if ir.AffineSymbolExpr.isinstance(expr):
-        return f"s{ir.AffineSymbolExpr(expr).position}"
-    binary = ir.AffineBinaryExpr(expr)
-    a, b = _to_python(binary.lhs), _to_python(binary.rhs)
-    for kind, text in (
-        (ir.AffineAddExpr, f"({a} + {b})"),
-        (ir.AffineMulExpr, f"({a} * {b})"),
-        (ir.AffineModExpr, f"({a} % {b})"),
-        (ir.AffineFloorDivExpr, f"({a} // {b})"),
-        (ir.AffineCeilDivExpr, f"(-(-{a} // {b}))"),
-    ):
-        if kind.isinstance(expr):
-            return text
-    raise ValueError(f"{expr} is no affine expression")
+    expr = expr.maybe_downcast()
+    if isinstance(expr, ir.AffineConstantExpr):
+        return str(expr.value)
+    if isinstance(expr, ir.AffineSymbolExpr):
+        return f"s{expr.position}"
+    if not isinstance(expr, ir.AffineBinaryExpr):
+        raise ValueError(f"{expr} is no size expression")
+    a, b = _to_python(expr.lhs), _to_python(expr.rhs)
+    if isinstance(expr, ir.AffineCeilDivExpr):
+        return f"(-(-{a} // {b}))"
+    operators = {ir.AffineAddExpr: "+", ir.AffineMulExpr: "*", ir.AffineModExpr: "%", ir.AffineFloorDivExpr: "//"}
+    return f"({a} {operators[type(expr)]} {b})"
 
 
 def _evaluator(text: str) -> Callable[[Sequence[int]], int]:
@@ -137,21 +133,21 @@ def _read_entry(function: Any) -> Entry:
     sizes = []
     for argument, dictionary in zip(arguments[inputs:], dictionaries[inputs:]):
         tensor = ir.RankedTensorType(argument.type)
-        exprs = ir.AffineMap(dictionary["prim.sizes"]).results if "prim.sizes" in dictionary else None
+        exprs = ir.AffineMapAttr(dictionary["prim.sizes"]).value.results if "prim.sizes" in dictionary else None
         count = [
             _to_python(exprs[i]) if tensor.is_dynamic_dim(i) else str(tensor.get_dim_size(i)) for i in range(tensor.rank)
         ]
         sizes.append(" * ".join([str(_element_bytes(tensor.element_type)), *count]))
-    arena = _to_python(ir.AffineMap(attributes["kernel.arena"]).results[0]) if "kernel.arena" in attributes else "0"
+    arena = _to_python(ir.AffineMapAttr(attributes["kernel.arena"]).value.results[0]) if "kernel.arena" in attributes else "0"
     return Entry(constants, sizes, arena)
 
 
 def _element_bytes(element: Any) -> int:
     from mlir import ir
 
-    if ir.ComplexType.isinstance(element):
-        return 2 * _element_bytes(ir.ComplexType(element).element_type)
-    return 8 if ir.IndexType.isinstance(element) else (element.width + 7) // 8
+    if isinstance(element, ir.ComplexType):
+        return 2 * _element_bytes(element.element_type)
+    return 8 if isinstance(element, ir.IndexType) else (element.width + 7) // 8
 
 
 class CPUTarget:

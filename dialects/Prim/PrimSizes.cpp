@@ -23,10 +23,7 @@ int compareAtoms(AffineExpr a, AffineExpr b) {
     return symbolA.getPosition() < symbolB.getPosition() ? -1 : 1;
   if (symbolA || symbolB)
     return symbolA ? -1 : 1;
-  std::string textA, textB;
-  llvm::raw_string_ostream(textA) << a;
-  llvm::raw_string_ostream(textB) << b;
-  return textA < textB ? -1 : 1;
+  return toString(a) < toString(b) ? -1 : 1;
 }
 
 /// A product of atoms, sorted.
@@ -259,76 +256,78 @@ static Exprs fromAttribute(std::optional<AffineMap> sizes, Value result) {
   return getTypeSizes(cast<RankedTensorType>(result.getType()), next);
 }
 
-FailureOr<SmallVector<Exprs>> prim::inferSizes(Operation *op, ArrayRef<Exprs> operands) {
+FailureOr<SmallVector<Exprs>> prim::inferUnrefinedSizes(Operation *op, ArrayRef<Exprs> operands) {
   using Result = FailureOr<SmallVector<Exprs>>;
   auto one = [](Exprs sizes) -> Result { return SmallVector<Exprs>{std::move(sizes)}; };
-  Result result =
-      TypeSwitch<Operation *, Result>(op)
-          .Case<ConstantOp>([&](auto op) { return one(fromAttribute(std::nullopt, op.getResult())); })
-          .Case<SizeOp>([&](auto) { return one({}); })
-          .Case<IotaOp, BroadcastOp, ReshapeOp>(
-              [&](auto op) { return one(fromAttribute(op.getSizes(), op.getResult())); })
-          .Case([&](TransposeOp op) { return one(transposeSizes(operands[0], op.getPermutation())); })
-          .Case([&](SliceOp op) {
-            Exprs sizes;
-            for (auto [start, limit, stride] :
-                 llvm::zip(op.getStarts().getResults(), op.getLimits().getResults(), op.getStrides()))
-              sizes.push_back(simplifySize((limit - start).ceilDiv(stride)));
-            return one(sizes);
-          })
-          .Case([&](PadOp op) {
-            Exprs sizes;
-            for (auto [size, low, high] : llvm::zip(operands[0], op.getLow().getResults(), op.getHigh().getResults()))
-              sizes.push_back(simplifySize(low + size + high));
-            return one(sizes);
-          })
-          .Case([&](ConcatenateOp op) { return one(concatenateSizes(operands, op.getDim())); })
-          .Case<ReverseOp, ScatterOp, ScanOp>([&](auto) { return one(operands[0]); })
-          .Case([&](GatherOp op) {
-            return one(gatherSizes(operands[0], elementwiseSizes(operands.drop_front()), op.getDims()));
-          })
-          .Case([&](ReduceOp op) { return one(dropSizes(operands[0], op.getDims())); })
-          .Case([&](ArgReduceOp op) { return one(dropSizes(operands[0], static_cast<int64_t>(op.getDim()))); })
-          .Case([&](SortOp) -> Result {
-            return SmallVector<Exprs>{operands[0], operands[0]};
-          })
-          .Case([&](ReduceWindowOp op) {
-            Exprs sizes;
-            for (auto [i, size] : llvm::enumerate(operands[0]))
-              sizes.push_back(windowSize(size, getAffineConstantExpr(op.getWindowSizes()[i], op.getContext()),
-                                         op.getStrides()[i], op.getDilations()[i], op.getLow()[i], op.getHigh()[i]));
-            return one(sizes);
-          })
-          .Case([&](DotGeneralOp op) {
-            auto outside = [](ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
-              SmallVector<int64_t> dims(a);
-              dims.append(b.begin(), b.end());
-              return dims;
-            };
-            Exprs sizes;
-            for (auto [lhs, rhs] : llvm::zip(op.getLhsBatch(), op.getRhsBatch()))
-              sizes.push_back(elementwiseSizes({Exprs{operands[0][lhs]}, Exprs{operands[1][rhs]}})[0]);
-            sizes.append(dropSizes(operands[0], outside(op.getLhsBatch(), op.getLhsContract())));
-            sizes.append(dropSizes(operands[1], outside(op.getRhsBatch(), op.getRhsContract())));
-            return one(sizes);
-          })
-          .Case([&](ConvolutionOp op) {
-            Exprs sizes = {operands[0][0], operands[1][0]};
-            for (size_t i = 0; i < op.getStrides().size(); ++i) {
-              // Zeros between elements: (size - 1) * dilation + 1; a convolution over no elements is an error in eager.
-              AffineExpr size = operands[0][i + 2];
-              if (op.getLhsDilations()[i] != 1)
-                size = (size - 1) * op.getLhsDilations()[i] + 1;
-              sizes.push_back(windowSize(size, operands[1][i + 2], op.getStrides()[i], op.getDilations()[i],
-                                         op.getLow()[i], op.getHigh()[i]));
-            }
-            return one(sizes);
-          })
-          .Default([&](Operation *op) -> Result {
-            if (isa_and_present<PrimDialect>(op->getDialect()) && op->hasTrait<OpTrait::Elementwise>())
-              return one(elementwiseSizes(operands));
-            return failure();
-          });
+  return TypeSwitch<Operation *, Result>(op)
+      .Case<ConstantOp>([&](auto op) { return one(fromAttribute(std::nullopt, op.getResult())); })
+      .Case<SizeOp>([&](auto) { return one({}); })
+      .Case<IotaOp, BroadcastOp, ReshapeOp>([&](auto op) { return one(fromAttribute(op.getSizes(), op.getResult())); })
+      .Case([&](TransposeOp op) { return one(transposeSizes(operands[0], op.getPermutation())); })
+      .Case([&](SliceOp op) {
+        Exprs sizes;
+        for (auto [start, limit, stride] :
+             llvm::zip(op.getStarts().getResults(), op.getLimits().getResults(), op.getStrides()))
+          sizes.push_back(simplifySize((limit - start).ceilDiv(stride)));
+        return one(sizes);
+      })
+      .Case([&](PadOp op) {
+        Exprs sizes;
+        for (auto [size, low, high] : llvm::zip(operands[0], op.getLow().getResults(), op.getHigh().getResults()))
+          sizes.push_back(simplifySize(low + size + high));
+        return one(sizes);
+      })
+      .Case([&](ConcatenateOp op) { return one(concatenateSizes(operands, op.getDim())); })
+      .Case<ReverseOp, ScatterOp, ScanOp>([&](auto) { return one(operands[0]); })
+      .Case([&](GatherOp op) {
+        return one(gatherSizes(operands[0], elementwiseSizes(operands.drop_front()), op.getDims()));
+      })
+      .Case([&](ReduceOp op) { return one(dropSizes(operands[0], op.getDims())); })
+      .Case([&](ArgReduceOp op) { return one(dropSizes(operands[0], static_cast<int64_t>(op.getDim()))); })
+      .Case([&](SortOp) -> Result {
+        return SmallVector<Exprs>{operands[0], operands[0]};
+      })
+      .Case([&](ReduceWindowOp op) {
+        Exprs sizes;
+        for (auto [i, size] : llvm::enumerate(operands[0]))
+          sizes.push_back(windowSize(size, getAffineConstantExpr(op.getWindowSizes()[i], op.getContext()),
+                                     op.getStrides()[i], op.getDilations()[i], op.getLow()[i], op.getHigh()[i]));
+        return one(sizes);
+      })
+      .Case([&](DotGeneralOp op) {
+        auto outside = [](ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+          SmallVector<int64_t> dims(a);
+          dims.append(b.begin(), b.end());
+          return dims;
+        };
+        Exprs sizes;
+        for (auto [lhs, rhs] : llvm::zip(op.getLhsBatch(), op.getRhsBatch()))
+          sizes.push_back(elementwiseSizes({Exprs{operands[0][lhs]}, Exprs{operands[1][rhs]}})[0]);
+        sizes.append(dropSizes(operands[0], outside(op.getLhsBatch(), op.getLhsContract())));
+        sizes.append(dropSizes(operands[1], outside(op.getRhsBatch(), op.getRhsContract())));
+        return one(sizes);
+      })
+      .Case([&](ConvolutionOp op) {
+        Exprs sizes = {operands[0][0], operands[1][0]};
+        for (size_t i = 0; i < op.getStrides().size(); ++i) {
+          // Zeros between elements: (size - 1) * dilation + 1; a convolution over no elements is an error in eager.
+          AffineExpr size = operands[0][i + 2];
+          if (op.getLhsDilations()[i] != 1)
+            size = (size - 1) * op.getLhsDilations()[i] + 1;
+          sizes.push_back(windowSize(size, operands[1][i + 2], op.getStrides()[i], op.getDilations()[i], op.getLow()[i],
+                                     op.getHigh()[i]));
+        }
+        return one(sizes);
+      })
+      .Default([&](Operation *op) -> Result {
+        if (isa_and_present<PrimDialect>(op->getDialect()) && op->hasTrait<OpTrait::Elementwise>())
+          return one(elementwiseSizes(operands));
+        return failure();
+      });
+}
+
+FailureOr<SmallVector<Exprs>> prim::inferSizes(Operation *op, ArrayRef<Exprs> operands) {
+  FailureOr<SmallVector<Exprs>> result = inferUnrefinedSizes(op, operands);
   if (succeeded(result))
     for (auto [value, sizes] : llvm::zip(op->getResults(), *result))
       for (auto [size, extent] : llvm::zip(sizes, cast<RankedTensorType>(value.getType()).getShape()))

@@ -30,6 +30,8 @@ Exprs getTypeSizes(mlir::RankedTensorType type, unsigned &next);
 namespace prim {
 /// The sizes of the results of a verified prim op whose operands have these sizes. Fails on ops of other dialects.
 mlir::FailureOr<llvm::SmallVector<Exprs>> inferSizes(mlir::Operation *op, llvm::ArrayRef<Exprs> operandSizes);
+/// The same, before the static sizes of the result types are taken into account.
+mlir::FailureOr<llvm::SmallVector<Exprs>> inferUnrefinedSizes(mlir::Operation *op, llvm::ArrayRef<Exprs> operandSizes);
 
 // The formulas behind it, for type inference; the attributes must satisfy the ops' constraints.
 Exprs transposeSizes(llvm::ArrayRef<mlir::AffineExpr> sizes, llvm::ArrayRef<int64_t> permutation);

@@ -3,6 +3,7 @@
 #include "dialects/Prim/Prim.h"
 #include "lib/Transforms/Fusion/Grouping.h"
 #include "lib/Transforms/Fusion/Outline.h"
+#include "lib/Transforms/Fusion/PackConstants.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -38,8 +39,14 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
 
   void runOnOperation() override {
     KernelTable table(getOperation());
-    for (auto func : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+    // @init last: the others may add to it.
+    SmallVector<func::FuncOp> funcs(getOperation().getOps<func::FuncOp>());
+    llvm::erase_if(funcs, [](func::FuncOp func) { return func.getName() == "init"; });
+    for (func::FuncOp func : funcs)
       if (!func.isExternal() && failed(fuse(func, table)))
+        return signalPassFailure();
+    if (auto init = getOperation().lookupSymbol<func::FuncOp>("init"))
+      if (failed(fuse(init, table)))
         return signalPassFailure();
     numKernels = table.size();
   }
@@ -70,13 +77,18 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
     Operation *terminator = block.getTerminator();
     OpBuilder builder(terminator);
     DenseMap<Value, Value> hostValues;
-    for (BlockArgument argument : block.getArguments())
-      hostValues[argument] = argument;
     SmallVector<Operation *> old;
     for (Operation &op : block.without_terminator())
       old.push_back(&op);
+    std::optional<InitFunction> init;
+    if (func.getName() == "main" && !packWidths.empty())
+      init.emplace(func);
     for (ArrayRef<Operation *> members : grouping.groups()) {
       KernelGraph graph(members, sizes, [&](Operation *op) { return grouping.isMember(op); });
+      if (init)
+        packConstants(graph, *packWidths, *init);
+      for (BlockArgument argument : block.getArguments())
+        hostValues[argument] = argument;
       SmallVector<Operation *> outputs = grouping.outputs(members);
       outlineKernel(graph, members, outputs, sizes, builder, hostValues, table);
       ++numLaunches;
@@ -85,6 +97,8 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
       operand.set(hostValues.lookup(operand.get()));
     for (Operation *op : llvm::reverse(old))
       op->erase();
+    if (init)
+      init->finish();
     return success();
   }
 };

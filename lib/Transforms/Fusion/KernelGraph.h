@@ -30,7 +30,7 @@ OpRole getRole(mlir::Operation *op);
 class KernelGraph {
 public:
   struct Node {
-    mlir::Operation *op = nullptr; // null for a value from memory
+    mlir::Operation *op = nullptr; // null for a value from memory, and for another order of its one operand
     mlir::Value value;
     llvm::SmallVector<unsigned> operands;
     llvm::SmallVector<Factors::List> dims; // of the value

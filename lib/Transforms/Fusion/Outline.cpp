@@ -193,7 +193,8 @@ private:
     return getTensorType(sizesOf(node), cast<RankedTensorType>(node.value.getType()).getElementType());
   }
   Argument argumentOf(const KernelGraph::Node &node) const;
-  Value emit(const KernelGraph::Node &node);
+  Value emit(unsigned index);
+  Value emitTranspose(const KernelGraph::Node &node, Value operand, Location loc);
   Value emitOp(const KernelGraph::Node &node, ValueRange operands);
   AffineMapAttr sizesAttr(const KernelGraph::Node &node) {
     return typeOf(node).hasStaticShape() ? AffineMapAttr() : symbols.map(getExprs(context, sizesOf(node)));
@@ -276,15 +277,7 @@ Value Outliner::emitOp(const KernelGraph::Node &node, ValueRange operands) {
           dims.push_back(llvm::find(list, dim) - list.begin());
         return BroadcastOp::create(body, loc, type, operands[0], body.getDenseI64ArrayAttr(dims), sizesAttr(node));
       })
-      .Case([&](TransposeOp) -> Value {
-        Factors::List from = operandDims(0);
-        if (from == list)
-          return operands[0];
-        SmallVector<int64_t> permutation;
-        for (unsigned dim : list)
-          permutation.push_back(llvm::find(from, dim) - from.begin());
-        return TransposeOp::create(body, loc, type, operands[0], body.getDenseI64ArrayAttr(permutation));
-      })
+      .Case([&](TransposeOp) -> Value { return emitTranspose(node, operands[0], loc); })
       .Case([&](ReshapeOp) -> Value { return operands[0]; })
       .Case([&](ReduceOp reduce) -> Value {
         SmallVector<int64_t> dims = positions(operandNode(0), reduce.getDims());
@@ -300,11 +293,24 @@ Value Outliner::emitOp(const KernelGraph::Node &node, ValueRange operands) {
       .Default([&](Operation *) -> Value { return clone(); });
 }
 
-Value Outliner::emit(const KernelGraph::Node &node) {
+Value Outliner::emitTranspose(const KernelGraph::Node &node, Value operand, Location loc) {
+  Factors::List from = merged.dims(graph.nodes[node.operands[0]]), to = merged.dims(node);
+  if (from == to)
+    return operand;
+  SmallVector<int64_t> permutation;
+  for (unsigned dim : to)
+    permutation.push_back(llvm::find(from, dim) - from.begin());
+  return TransposeOp::create(body, loc, typeOf(node), operand, permutation);
+}
+
+Value Outliner::emit(unsigned index) {
+  if (values[index])
+    return values[index];
+  const KernelGraph::Node &node = graph.nodes[index];
   SmallVector<Value> operands;
   for (unsigned operand : node.operands)
-    operands.push_back(values[operand]);
-  return emitOp(node, operands);
+    operands.push_back(emit(operand));
+  return values[index] = node.op ? emitOp(node, operands) : emitTranspose(node, operands[0], node.value.getLoc());
 }
 
 /// A C identifier that says what the kernel does: its first few telling ops.
@@ -376,8 +382,12 @@ void Outliner::run(ArrayRef<Operation *> members, ArrayRef<Operation *> outputs,
   for (Type type : types)
     block->addArgument(type, loc);
   body.setInsertionPointToStart(block);
+  values.resize(graph.nodes.size());
   for (auto [i, node] : llvm::enumerate(graph.nodes))
-    values.push_back(node.view ? Value(block->getArgument(argumentOfNode[i])) : emit(node));
+    if (node.view)
+      values[i] = block->getArgument(argumentOfNode[i]);
+  for (unsigned i = 0; i < graph.nodes.size(); ++i)
+    emit(i);
   SmallVector<Value> results;
   for (unsigned node : outputNodes)
     results.push_back(values[node]);

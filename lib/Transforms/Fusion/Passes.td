@@ -15,14 +15,18 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
 
     Inside a kernel there is no reshape: dimensions are split into factors until
     all values agree, then factors that always go together are merged again.
-    Kernels that are equal but for their locations are emitted once.
+    Kernels that are equal but for their locations are emitted once. A constant
+    right operand of a contraction is copied into column panels by @init when
+    `pack-widths` has a width that divides its columns.
 
     The cost is linear in the number of ops times the ops of a kernel.
   }];
   let options = [
     Option<"minParallelism", "min-parallelism", "int64_t", "8",
       "programs below which fusion may not push a kernel that had more">,
-    Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dimension whose symbol has no upper bound">
+    Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dimension whose symbol has no upper bound">,
+    ListOption<"packWidths", "pack-widths", "int64_t",
+      "widths of the column panels into which constant right operands of contractions are copied once; none: no copies">
   ];
   let statistics = [
     Statistic<"numKernels", "kernels", "distinct kernels">,

@@ -1,6 +1,8 @@
 """The CPU runtime: threads, scratch memory, calls of compiled host functions, recovery from crashes."""
 
 import ctypes
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -180,3 +182,29 @@ def test_what_is_not_in_the_llvm_dialect_has_no_code(context):
     module = _lamina.parse_module("func.func @f() { return }", context)
     with pytest.raises(_lamina.CompilerError, match="func.func"):
         _lamina.compile_objects(module)
+
+
+def test_a_crash_while_a_pass_changes_the_module_does_not_end_the_process():
+    # In a process of its own: whatever the garbage collector and the exit do with the lost context shows in the exit code.
+    code = f"""
+import gc
+from mlir import ir
+from lamina._lib import _lamina
+_lamina.register_passes()
+for kind in ("assert", "segfault"):
+    context = ir.Context()
+    module = _lamina.parse_module("func.func @f() {{ return }}", context)
+    try:
+        _lamina.run_pipeline(module.operation, f"builtin.module(func.func(lamina-crash-for-test{{{{kind={{kind}}}}}}))")
+    except _lamina.CompilerCrash:
+        print("caught")
+    del module, context
+    gc.collect()
+executable = _lamina.Executable(_lamina.compile_objects(_lamina.parse_module({THREADS!r}, ir.Context())))
+memory = (__import__("ctypes").c_int64 * 16)()
+executable.call("main", [__import__("ctypes").addressof(memory)], [8], 0)
+print(memory[0] != 0, _lamina.num_threads() >= 1)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == ["caught", "caught", "True", "True"]

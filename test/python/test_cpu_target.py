@@ -169,3 +169,28 @@ def test_errors_name_the_phase():
     }""")
     with pytest.raises(CompileError, match="phase 'loops'.*no memory for its outputs"):
         LoopTarget().compile_module(module, after="planned")
+
+
+def test_bf16_rounds_as_pytorch_does():
+    text = """
+    func.func @f(%args: !llvm.ptr, %symbols: !llvm.ptr, %arena: !llvm.ptr) {
+      %p = llvm.load %args : !llvm.ptr -> !llvm.ptr
+      %q = llvm.getelementptr %args[1] : (!llvm.ptr) -> !llvm.ptr, i64
+      %r = llvm.load %q : !llvm.ptr -> !llvm.ptr
+      %x = llvm.load %p {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
+      %y = arith.truncf %x : vector<16xf32> to vector<16xbf16>
+      llvm.store %y, %r {alignment = 2 : i64} : vector<16xbf16>, !llvm.ptr
+      return
+    }"""
+    module = parse(text)
+    _lamina.run_pipeline(module.operation, "builtin.module(lamina-expand-bf16,lamina-cpu-to-llvm)")
+    library = _lamina.Executable(_lamina.compile_objects(module))
+    bits = torch.randint(-(2**31), 2**31, (4096, 16), generator=torch.Generator().manual_seed(0), dtype=torch.int64)
+    x = bits.to(torch.int32).view(torch.float32)
+    x[0] = torch.tensor([0.0, -0.0, 1e-39, -1e-45, 3.4e38, torch.inf, -torch.inf, torch.nan] * 2)
+    for row in x:
+        out = torch.empty(16, dtype=torch.bfloat16)
+        library.call("f", [row.data_ptr(), out.data_ptr()], [], 0)
+        eager = row.to(torch.bfloat16)
+        assert torch.equal(out.isnan(), eager.isnan())
+        assert torch.equal(out.view(torch.int16)[~eager.isnan()], eager.view(torch.int16)[~eager.isnan()])

@@ -167,16 +167,19 @@ class CPUTarget:
     def phases(self) -> list[tuple[str, str]]:
         """Names of the phases from `prim` on, and the passes that make each from the one before."""
         d = self.description
+        clean = "canonicalize,cse"
+        tile = f"vector-lanes={d.vector_bits // 32} l2-bytes={d.l2} threads={d.cores}"
+        contract = f"vector-bits={d.vector_bits} block-bytes={d.l2 // 2}"
         return [
-            ("fused", "lamina-hoist-constants,lamina-fuse-kernels"),
+            ("fused", f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,lamina-fuse-kernels"),
             ("planned", "lamina-plan-memory"),
-            ("linalg", "kernel.func(lamina-convert-prim-to-linalg,canonicalize,cse)"),
-            ("tiled", "lamina-tile-kernels,canonicalize,cse"),
+            ("linalg", f"kernel.func(lamina-convert-prim-to-linalg,{clean})"),
+            ("tiled", f"kernel.func(lamina-tile-kernels{{{tile}}},{clean})"),
             ("buffers", "lamina-bufferize-kernels"),
             (
                 "loops",
-                f"lamina-lower-contractions,lamina-vectorize-loops{{vector-bits={d.vector_bits}}},canonicalize,cse,"
-                "lamina-expand-math,lamina-lower-grid,lamina-lower-host,canonicalize,cse",
+                f"lamina-lower-contractions{{{contract}}},lamina-vectorize-loops{{vector-bits={d.vector_bits}}},{clean},"
+                f"lamina-expand-math,lamina-expand-bf16,lamina-lower-grid,lamina-lower-host,{clean}",
             ),
             ("llvm", "lamina-cpu-to-llvm"),
         ]

@@ -4,9 +4,6 @@
 
 using namespace mlir;
 
-/// Symbols have fixed names in text, so that a list of expressions can be read on its own.
-static constexpr unsigned kMaxSymbols = 64;
-
 static unsigned countSymbols(ArrayRef<AffineExpr> exprs) {
   unsigned count = 0;
   for (AffineExpr expr : exprs)
@@ -42,6 +39,47 @@ RankedTensorType lamina::getTensorType(ArrayRef<AffineExpr> sizes, Type elementT
     shape.push_back(constant ? constant.getValue() : ShapedType::kDynamic);
   }
   return RankedTensorType::get(shape, elementType);
+}
+
+std::string lamina::toString(AffineExpr expr) {
+  std::string text;
+  llvm::raw_string_ostream(text) << expr;
+  return text;
+}
+
+LogicalResult lamina::verifyExprs(AffineMap exprs, size_t count, StringRef what,
+                                  function_ref<InFlightDiagnostic()> emitError) {
+  if (exprs.getNumDims())
+    return emitError() << what << " uses dimensions; sizes are expressions over symbols";
+  if (exprs.getNumResults() != count)
+    return emitError() << what << " has " << exprs.getNumResults() << " entries, not " << count;
+  bool badDivisor = false;
+  exprs.walkExprs([&](AffineExpr expr) {
+    if (auto binary = dyn_cast<AffineBinaryOpExpr>(expr))
+      if (expr.getKind() != AffineExprKind::Add && expr.getKind() != AffineExprKind::Mul)
+        if (auto divisor = dyn_cast<AffineConstantExpr>(binary.getRHS()))
+          badDivisor |= divisor.getValue() < 1;
+  });
+  if (badDivisor)
+    return emitError() << what << " divides by a constant below 1";
+  if (countSymbols(exprs.getResults()) > kMaxSymbols)
+    return emitError() << what << " uses a symbol above s" << kMaxSymbols - 1;
+  return success();
+}
+
+LogicalResult lamina::verifySizes(AffineMap sizes, ArrayRef<int64_t> shape, StringRef what,
+                                  function_ref<InFlightDiagnostic()> emitError) {
+  if (failed(verifyExprs(sizes, shape.size(), what, emitError)))
+    return failure();
+  for (auto [i, size] : llvm::enumerate(sizes.getResults())) {
+    auto constant = dyn_cast<AffineConstantExpr>(size);
+    if (constant && constant.getValue() < 0)
+      return emitError() << what << ": size of dimension " << i << " is negative";
+    if (!ShapedType::isDynamic(shape[i]) && (!constant || constant.getValue() != shape[i]))
+      return emitError() << what << ": size of dimension " << i << " is " << toString(size) << ", the type's is "
+                         << shape[i];
+  }
+  return success();
 }
 
 ParseResult lamina::parseExprs(OpAsmParser &parser, AffineMapAttr &exprs) {

@@ -11,6 +11,9 @@ namespace lamina {
 
 using Exprs = llvm::SmallVector<mlir::AffineExpr>;
 
+/// Symbols have fixed names in text, s0 to s63, so that a list of expressions can be read on its own.
+constexpr unsigned kMaxSymbols = 64;
+
 /// The map with these results and as many symbols as they use, so that equal lists are equal attributes.
 mlir::AffineMapAttr getExprs(mlir::MLIRContext *context, llvm::ArrayRef<mlir::AffineExpr> exprs);
 /// The list of constants `values`.
@@ -19,6 +22,17 @@ mlir::AffineMapAttr getExprs(mlir::MLIRContext *context, llvm::ArrayRef<int64_t>
 Exprs getStaticSizes(mlir::RankedTensorType type);
 /// The type with these sizes: constants are static, all else is `?`.
 mlir::RankedTensorType getTensorType(llvm::ArrayRef<mlir::AffineExpr> sizes, mlir::Type elementType);
+
+/// The expression as text, for messages.
+std::string toString(mlir::AffineExpr expr);
+
+/// Checks that a list has `count` entries over symbols below kMaxSymbols, without division by a constant below 1.
+/// `what` names the list in the message.
+mlir::LogicalResult verifyExprs(mlir::AffineMap exprs, size_t count, llvm::StringRef what,
+                                llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+/// Checks also that the constants are the static sizes of `shape`, and not negative.
+mlir::LogicalResult verifySizes(mlir::AffineMap sizes, llvm::ArrayRef<int64_t> shape, llvm::StringRef what,
+                                llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 
 /// `custom<Exprs>` of the assembly formats.
 mlir::ParseResult parseExprs(mlir::OpAsmParser &parser, mlir::AffineMapAttr &exprs);

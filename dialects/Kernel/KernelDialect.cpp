@@ -1,6 +1,7 @@
 // The kernel dialect: registration, verifiers, the syntax of kernel.func.
 #include "dialects/Kernel/Kernel.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 
 using namespace mlir;
@@ -26,7 +27,8 @@ void FuncOp::build(OpBuilder &builder, OperationState &state, StringRef name, Fu
 }
 
 ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &result) {
-  auto buildType = [](Builder &builder, ArrayRef<Type> args, ArrayRef<Type> results, function_interface_impl::VariadicFlag,
+  auto buildType = [](Builder &builder, ArrayRef<Type> args, ArrayRef<Type> results,
+                      function_interface_impl::VariadicFlag,
                       std::string &) { return builder.getFunctionType(args, results); };
   return function_interface_impl::parseFunctionOp(parser, result, /*allowVariadic=*/false,
                                                   getFunctionTypeAttrName(result.name), buildType,
@@ -62,10 +64,12 @@ unsigned FuncOp::getNumSymbols() {
 LogicalResult FuncOp::verify() {
   if (getFunctionType().getNumResults())
     return emitOpError("has results; a kernel writes its outputs to its last arguments");
+  if (getBody().empty())
+    return emitOpError("has no body");
   if (getOuts() > getNumArguments())
     return emitOpError("outs is ") << getOuts() << ", but there are " << getNumArguments() << " arguments";
   for (unsigned i = 0; i < getNumArguments(); ++i) {
-    auto type = dyn_cast<RankedTensorType>(getArgument(i).getType());
+    auto type = dyn_cast<RankedTensorType>(getArgumentTypes()[i]);
     if (type && !type.hasStaticShape() && !getArgAttr(i, "prim.sizes"))
       return emitOpError("argument ") << i << " has a dynamic size and no prim.sizes";
   }
@@ -74,22 +78,107 @@ LogicalResult FuncOp::verify() {
 
 LogicalResult ReturnOp::verify() {
   auto func = cast<FuncOp>((*this)->getParentOp());
+  // On memrefs the outputs are written before the end.
+  if (getNumOperands() == 0 &&
+      llvm::all_of(func.getArgumentTypes().take_back(func.getOuts()), [](Type type) { return isa<MemRefType>(type); }))
+    return success();
   if (getNumOperands() != func.getOuts())
     return emitOpError("returns ") << getNumOperands() << " values from a kernel with " << func.getOuts() << " outputs";
   for (uint64_t i = 0; i < func.getOuts(); ++i)
-    if (getOperand(i).getType() != func.getArgument(func.getNumIns() + i).getType())
+    if (getOperand(i).getType() != func.getArgumentTypes()[func.getNumIns() + i])
       return emitOpError("value ") << i << " has type " << getOperand(i).getType() << ", the output has "
-                                   << func.getArgument(func.getNumIns() + i).getType();
+                                   << func.getArgumentTypes()[func.getNumIns() + i];
   return success();
+}
+
+LogicalResult SymbolOp::verify() {
+  if (getNumber() >= kMaxSymbols)
+    return emitOpError("number is not in 0..") << kMaxSymbols - 1;
+  return success();
+}
+
+LogicalResult LaunchOp::verify() {
+  return verifyExprs(getSymbols(), getSymbols().getNumResults(), "symbols", [&] { return emitOpError(); });
+}
+
+/// Whether a launch may pass a value of one type for an argument of the other; kernels' tensors become memrefs early.
+static bool canPass(Type value, Type argument) {
+  if (!isa<TensorType>(value) || !isa<TensorType>(argument))
+    return true;
+  return getElementTypeOrSelf(value) == getElementTypeOrSelf(argument) &&
+         succeeded(verifyCompatibleShape(value, argument));
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto func = symbols.lookupNearestSymbolFrom<FuncOp>(*this, getKernelAttr());
+  // A kernel that has become a function of the target keeps its grid.
+  if (Operation *lowered = func ? nullptr : symbols.lookupNearestSymbolFrom(*this, getKernelAttr()))
+    if (lowered->hasAttr("kernel.grid"))
+      return success();
   if (!func)
     return emitOpError("launches @") << getKernel() << ", which is no kernel";
-  if (static_cast<int64_t>(getIns().size()) != func.getNumIns() ||
-      getNumResults() != func.getOuts() || (!getOuts().empty() && getOuts().size() != getNumResults()))
+  if (static_cast<int64_t>(getIns().size()) != func.getNumIns() || getNumResults() != func.getOuts() ||
+      (!getOuts().empty() && getOuts().size() != getNumResults()))
     return emitOpError("has ") << getIns().size() << " inputs and " << getNumResults() << " outputs, the kernel takes "
                                << func.getNumIns() << " and " << func.getOuts();
+  SmallVector<Type> types(getIns().getTypes());
+  llvm::append_range(types, getResultTypes());
+  for (auto [i, type, argument] : llvm::enumerate(types, func.getArgumentTypes()))
+    if (!canPass(type, argument))
+      return emitOpError("argument ") << i << " has type " << type << ", the kernel's has " << argument;
+  for (auto [i, out, result] : llvm::enumerate(getOuts(), getResultTypes()))
+    if (out.getType() != result)
+      return emitOpError("output ") << i << " has type " << result << ", its destination has " << out.getType();
+  // The symbols that the body uses beyond those of the sizes are not looked for: that would walk it at each launch.
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    if (auto sizes = func.getArgAttrOfType<AffineMapAttr>(i, "prim.sizes"))
+      if (sizes.getValue().getNumSymbols() > getSymbols().getNumResults())
+        return emitOpError("gives ") << getSymbols().getNumResults() << " symbols, argument " << i << " needs "
+                                     << sizes.getValue().getNumSymbols();
   return success();
+}
+
+LogicalResult ViewOp::verify() {
+  auto emit = [&] { return emitOpError(); };
+  RankedTensorType type = getType();
+  if (getOperand().getType().getElementType() != type.getElementType())
+    return emitOpError("element types are ")
+           << getOperand().getType().getElementType() << " and " << type.getElementType();
+  if (failed(verifyExprs(getOffset(), 1, "offset", emit)) ||
+      failed(verifyExprs(getStrides(), type.getRank(), "strides", emit)))
+    return failure();
+  return verifySizes(getSizes(), type.getShape(), "sizes", emit);
+}
+
+LogicalResult AllocOp::verify() {
+  auto emit = [&] { return emitOpError(); };
+  if (static_cast<int64_t>(getSlot()) < 0)
+    return emitOpError("slot is negative");
+  if (failed(verifySizes(getOffset(), ShapedType::kDynamic, "offset", emit)))
+    return failure();
+  return verifySizes(getBytes(), ShapedType::kDynamic, "bytes", emit);
+}
+
+LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
+  bool grid = attr.getName() == "kernel.grid", arena = attr.getName() == "kernel.arena";
+  if (!grid && !arena)
+    return success();
+  auto map = dyn_cast<AffineMapAttr>(attr.getValue());
+  if (!map)
+    return op->emitOpError() << attr.getName() << " is an affine map";
+  return verifyExprs(map.getValue(), arena ? 1 : map.getValue().getNumResults(), attr.getName(),
+                     [&] { return op->emitOpError(); });
+}
+
+LogicalResult KernelDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attr) {
+  if (attr.getName() != "kernel.strides")
+    return success();
+  auto strides = dyn_cast<AffineMapAttr>(attr.getValue());
+  auto func = dyn_cast<FunctionOpInterface>(op);
+  if (!strides || !func || index >= func.getArgumentTypes().size())
+    return op->emitOpError("kernel.strides is an affine map of a function argument");
+  auto type = dyn_cast<ShapedType>(func.getArgumentTypes()[index]);
+  if (!type || !type.hasRank())
+    return success(); // a pointer, once the kernel is lowered
+  return verifyExprs(strides.getValue(), type.getRank(), "kernel.strides", [&] { return op->emitOpError(); });
 }

@@ -20,6 +20,8 @@ def Kernel_Dialect : Dialect {
     expressions over index symbols, as in `prim`; a kernel has symbols of its
     own, and a launch says what they are in terms of the host's.
   }];
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
 }
 
 class Kernel_Op<string mnemonic, list<Trait> traits = []> : Op<Kernel_Dialect, mnemonic, traits>;
@@ -60,6 +62,7 @@ def Kernel_SymbolOp : Kernel_Op<"symbol", [Pure]> {
   let arguments = (ins I64Attr:$number);
   let results = (outs Index:$result);
   let assemblyFormat = "$number attr-dict";
+  let hasVerifier = 1;
 }
 
 def Kernel_LaunchOp : Kernel_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -68,6 +71,7 @@ def Kernel_LaunchOp : Kernel_Op<"launch", [AttrSizedOperandSegments, DeclareOpIn
   let results = (outs Variadic<AnyType>:$results);
   let assemblyFormat = [{ $kernel custom<Exprs>($symbols) (`ins` `(` $ins^ `:` type($ins) `)`)? (`outs` `(` $outs^ `:` type($outs) `)`)?
     attr-dict (`->` type($results)^)? }];
+  let hasVerifier = 1;
 }
 
 def Kernel_ViewOp : Kernel_Op<"view", [Pure]> {
@@ -75,6 +79,7 @@ def Kernel_ViewOp : Kernel_Op<"view", [Pure]> {
   let arguments = (ins AnyRankedTensor:$operand, AffineMapAttr:$offset, AffineMapAttr:$sizes, AffineMapAttr:$strides);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$operand `offset` custom<Exprs>($offset) `sizes` custom<Exprs>($sizes) `strides` custom<Exprs>($strides) attr-dict `:` type($operand) `to` type($result)";
+  let hasVerifier = 1;
 }
 
 def Kernel_AllocOp : Kernel_Op<"alloc"> {
@@ -82,5 +87,6 @@ def Kernel_AllocOp : Kernel_Op<"alloc"> {
   let arguments = (ins I64Attr:$slot, AffineMapAttr:$offset, AffineMapAttr:$bytes);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "`slot` $slot `offset` custom<Exprs>($offset) `bytes` custom<Exprs>($bytes) attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 #endif

@@ -56,27 +56,86 @@ def Prim_ShrOp   : Prim_BinaryOp<"shr", Prim_IntTensor> { let summary = "floor(x
 
 // ---- others -------------------------------------------------------------------
 def Prim_CompareOp : Prim_InferredOp<"compare", [Elementwise, SameTypeOperands, SameOperandsAndResultShape]> {
-  let summary = "i1 tensor of lhs <comparison> rhs; a comparison with NaN is false, except ne";
+  let summary = "lhs comparison rhs, of each element";
+  let description = [{
+    A comparison with NaN is false, except ne, which is true. false is less than true.
+
+    **Constraints.** C1: the operands have one type.
+
+    **Element types.** all; the result i1.
+
+    ```mlir
+    func.func @compare(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xi1> {
+      %0 = prim.compare lt %x, %y : tensor<4xf32>
+      return %0 : tensor<4xi1>
+    }
+    ```
+  }];
   let arguments = (ins Prim_ComparisonAttr:$comparison, Prim_Tensor:$lhs, Prim_Tensor:$rhs);
   let results = (outs Prim_BoolTensor:$result);
   let assemblyFormat = "$comparison $lhs `,` $rhs attr-dict `:` type($lhs)";
+  let hasFolder = 1;
 }
 def Prim_SelectOp : Prim_Op<"select", [Elementwise, SameOperandsAndResultShape, AllTypesMatch<["on_true", "on_false", "result"]>]> {
   let summary = "on_true where the predicate holds, else on_false";
+  let description = [{
+    result[i] = predicate[i] ? on_true[i] : on_false[i].
+
+    **Constraints.** C1: on_true, on_false and the result have one type, the predicate its shape.
+
+    **Element types.** all; the predicate i1.
+
+    ```mlir
+    func.func @select(%p: tensor<4xi1>, %x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = prim.select %p, %x, %y : tensor<4xi1>, tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
+  }];
   let arguments = (ins Prim_BoolTensor:$predicate, Prim_Tensor:$on_true, Prim_Tensor:$on_false);
   let results = (outs Prim_Tensor:$result);
   let assemblyFormat = "$predicate `,` $on_true `,` $on_false attr-dict `:` type($predicate) `,` type($result)";
   let hasFolder = 1;
 }
 def Prim_ConvertOp : Prim_Op<"convert", [Elementwise, SameOperandsAndResultShape]> {
-  let summary = "element type conversion: floats round to nearest even; float to integer truncates; integers keep their low bits; to i1 is x != 0";
+  let summary = "element type conversion";
+  let description = [{
+    Floats round to nearest, ties to even; f16 and bf16 are made from an f32. Float to
+    integer truncates towards zero, and out of range any value may come. Integers keep
+    their low bits. To i1 is x != 0, and NaN gives true.
+
+    **Constraints.** C1: operand and result have one shape.
+
+    **Element types.** all.
+
+    ```mlir
+    func.func @convert(%x: tensor<4xf32>) -> tensor<4xbf16> {
+      %0 = prim.convert %x : tensor<4xf32> to tensor<4xbf16>
+      return %0 : tensor<4xbf16>
+    }
+    ```
+  }];
   let arguments = (ins Prim_Tensor:$operand);
   let results = (outs Prim_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand) `to` type($result)";
   let hasFolder = 1;
 }
 def Prim_BitcastOp : Prim_Op<"bitcast", [Elementwise, SameOperandsAndResultShape]> {
-  let summary = "the same bits as another element type of the same width";
+  let summary = "the same bits as another element type";
+  let description = [{
+    The bits of each element, read as another type.
+
+    **Constraints.** C1: the element types have one width.
+
+    **Element types.** f64, f32, f16, bf16, i64, i32, i16, i8, ui8.
+
+    ```mlir
+    func.func @bitcast(%x: tensor<4xf32>) -> tensor<4xi32> {
+      %0 = prim.bitcast %x : tensor<4xf32> to tensor<4xi32>
+      return %0 : tensor<4xi32>
+    }
+    ```
+  }];
   let arguments = (ins Prim_NumberTensor:$operand);
   let results = (outs Prim_NumberTensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand) `to` type($result)";

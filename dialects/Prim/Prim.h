@@ -13,6 +13,13 @@
 
 #include "dialects/Prim/PrimDialect.h.inc"
 #include "dialects/Prim/PrimEnums.h.inc"
+
+namespace lamina::prim {
+class PrimDialect;
+/// Whether the types agree in number, element type, rank and every size that is static in both.
+bool areCompatibleTypes(mlir::TypeRange lhs, mlir::TypeRange rhs);
+} // namespace lamina::prim
+
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Prim/PrimAttrs.h.inc"
 #define GET_OP_CLASSES

@@ -41,13 +41,20 @@ def Prim_IntOrBool : AnyTypeOf<[I64, I32, I16, I8, UI8, I1]>;
 def Prim_Number : AnyTypeOf<[F64, F32, F16, BF16, I64, I32, I16, I8, UI8]>;
 def Prim_Element : AnyTypeOf<[F64, F32, F16, BF16, I64, I32, I16, I8, UI8, I1]>;
 
-def Prim_FloatTensor : RankedTensorOf<[F64, F32, F16, BF16]>;
-def Prim_IntTensor : RankedTensorOf<[I64, I32, I16, I8, UI8]>;
-def Prim_IntOrBoolTensor : RankedTensorOf<[I64, I32, I16, I8, UI8, I1]>;
-def Prim_NumberTensor : RankedTensorOf<[F64, F32, F16, BF16, I64, I32, I16, I8, UI8]>;
-def Prim_BoolTensor : RankedTensorOf<[I1]>;
-def Prim_IndexTensor : RankedTensorOf<[I64]>;
-def Prim_Tensor : RankedTensorOf<[F64, F32, F16, BF16, I64, I32, I16, I8, UI8, I1]>;
+/// A ranked tensor of one of these types; `example` is the one that the examples in the documentation use.
+class Prim_TensorOf<list<Type> types, string names, string example> : RankedTensorOf<types> {
+  string elementTypes = names;
+  string exampleElement = example;
+}
+def Prim_FloatTensor : Prim_TensorOf<[F64, F32, F16, BF16], "f64, f32, f16, bf16", "f32">;
+def Prim_IntTensor : Prim_TensorOf<[I64, I32, I16, I8, UI8], "i64, i32, i16, i8, ui8", "i32">;
+def Prim_IntOrBoolTensor : Prim_TensorOf<[I64, I32, I16, I8, UI8, I1], "i64, i32, i16, i8, ui8, i1", "i32">;
+def Prim_NumberTensor : Prim_TensorOf<[F64, F32, F16, BF16, I64, I32, I16, I8, UI8],
+                                      "f64, f32, f16, bf16, i64, i32, i16, i8, ui8", "f32">;
+def Prim_BoolTensor : Prim_TensorOf<[I1], "i1", "i1">;
+def Prim_IndexTensor : Prim_TensorOf<[I64], "i64", "i64">;
+def Prim_Tensor : Prim_TensorOf<[F64, F32, F16, BF16, I64, I32, I16, I8, UI8, I1],
+                                "f64, f32, f16, bf16, i64, i32, i16, i8, ui8, i1", "f32">;
 
 // ---- enums ------------------------------------------------------------------
 
@@ -83,22 +90,57 @@ def Prim_ExtremumAttr : Prim_EnumAttr<Prim_Extremum, "extremum">;
 class Prim_Op<string mnemonic, list<Trait> traits = []>
     : Op<Prim_Dialect, mnemonic, !listconcat([Pure], traits)>;
 
-/// An op whose result type follows from its operands and attributes.
+/// An op whose result type follows from its operands and attributes; a `?` may stand for a static size or the reverse.
 class Prim_InferredOp<string mnemonic, list<Trait> traits = []>
-    : Prim_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<InferTypeOpInterface>], traits)>;
+    : Prim_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<InferTypeOpInterface>], traits)> {
+  let extraClassDeclaration = [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange lhs, ::mlir::TypeRange rhs) {
+      return ::lamina::prim::areCompatibleTypes(lhs, rhs);
+    }
+  }];
+}
 
-/// Elementwise ops: every operand and the result have one shape.
-class Prim_UnaryOp<string mnemonic, TypeConstraint type, list<Trait> traits = []>
+/// Elementwise ops: every operand and the result have one shape. `summary` is the formula of one element.
+class Prim_UnaryOp<string mnemonic, Prim_TensorOf type, list<Trait> traits = []>
     : Prim_Op<mnemonic, !listconcat([Elementwise, SameOperandsAndResultType], traits)> {
   let arguments = (ins type:$operand);
   let results = (outs type:$result);
   let assemblyFormat = "$operand attr-dict `:` type($result)";
+  let description = !strconcat([{
+    Each element of the result, for x the element of the operand: }], summary, [{.
+
+    **Constraints.** C1: operand and result have one type.
+
+    **Element types.** }], type.elementTypes, [{
+
+    ```mlir
+    func.func @}], mnemonic, [{(%x: tensor<4x8x}], type.exampleElement, [{>) -> tensor<4x8x}], type.exampleElement, [{> {
+      %0 = prim.}], mnemonic, [{ %x : tensor<4x8x}], type.exampleElement, [{>
+      return %0 : tensor<4x8x}], type.exampleElement, [{>
+    }
+    ```
+  }]);
 }
-class Prim_BinaryOp<string mnemonic, TypeConstraint type, list<Trait> traits = []>
+class Prim_BinaryOp<string mnemonic, Prim_TensorOf type, list<Trait> traits = []>
     : Prim_Op<mnemonic, !listconcat([Elementwise, SameOperandsAndResultType], traits)> {
   let arguments = (ins type:$lhs, type:$rhs);
   let results = (outs type:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+  let description = !strconcat([{
+    Each element of the result, for x and y the elements of lhs and rhs: }], summary, [{.
+
+    **Constraints.** C1: operands and result have one type.
+
+    **Element types.** }], type.elementTypes, [{
+
+    ```mlir
+    func.func @}], mnemonic, [{(%x: tensor<4x8x}], type.exampleElement, [{>, %y: tensor<4x8x}], type.exampleElement,
+    [{>) -> tensor<4x8x}], type.exampleElement, [{> {
+      %0 = prim.}], mnemonic, [{ %x, %y : tensor<4x8x}], type.exampleElement, [{>
+      return %0 : tensor<4x8x}], type.exampleElement, [{>
+    }
+    ```
+  }]);
 }
 
 #endif

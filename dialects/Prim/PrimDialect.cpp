@@ -11,18 +11,13 @@ using namespace lamina::prim;
 #include "dialects/Prim/PrimEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Prim/PrimAttrs.cpp.inc"
-#define GET_OP_CLASSES
-#include "dialects/Prim/PrimOps.cpp.inc"
 
 void PrimDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "dialects/Prim/PrimAttrs.cpp.inc"
       >();
-  addOperations<
-#define GET_OP_LIST
-#include "dialects/Prim/PrimOps.cpp.inc"
-      >();
+  registerPrimDialectOperations(this);
 }
 
 Operation *PrimDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {

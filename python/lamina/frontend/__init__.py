@@ -1,0 +1,1 @@
+"""From PyTorch programs to the prim dialect."""

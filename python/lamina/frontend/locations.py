@@ -1,0 +1,69 @@
+"""MLIR locations of FX nodes: the user's file and line, the module path and the FX node's name."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from typing import NamedTuple, Optional
+
+import torch
+import torch.fx
+
+import mlir.ir as ir
+
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.*)$')
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+
+
+class Frame(NamedTuple):
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@functools.cache
+def _is_library(file: str) -> bool:
+    path = file.replace(os.sep, "/")
+    return "/transformers/" in path or "/site-packages/" in path
+
+
+@functools.lru_cache(maxsize=4096)
+def _user_frame(trace: str) -> Optional[Frame]:
+    frames = []
+    for text in trace.splitlines():
+        match = _FRAME.match(text)
+        if match and not match["file"].startswith(_TORCH) and not match["file"].startswith("<"):
+            frames.append(Frame(match["file"], int(match["line"]), match["function"]))
+    for frame in reversed(frames):
+        if not _is_library(frame.file):
+            return frame
+    return frames[-1] if frames else None
+
+
+def user_frame(node: torch.fx.Node) -> Optional[Frame]:
+    """The innermost frame in the user's own code; if there is none, the innermost outside torch."""
+    trace = node.meta.get("stack_trace")
+    return _user_frame(trace) if trace else None
+
+
+def module_path(node: torch.fx.Node) -> str:
+    """The innermost nn.Module that the node comes from, such as ``transformer.h.0.mlp``; empty at top level."""
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return ""
+    path = list(stack.values())[-1][0]
+    return re.sub(r"L\['self'\]\.?|_modules\['([^']+)'\]\.?|^self\.?", lambda m: (m[1] or "") + ("." if m[1] else ""), path).strip(".")
+
+
+def location(node: torch.fx.Node, context: ir.Context) -> ir.Location:
+    """The location of a node: its name, fused with the module path, at the user's line."""
+    frame = user_frame(node)
+    place = ir.Location.file(frame.file, frame.line, 0, context) if frame else ir.Location.unknown(context)
+    path = module_path(node)
+    if path:
+        place = ir.Location.name(path, place, context)
+    return ir.Location.name(node.name, place, context)

@@ -1,0 +1,136 @@
+"""What a compiled program is, whatever the target: its prim module, its arguments, its results, and the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Optional, Protocol, Union
+
+import sympy
+import torch
+import torch.utils._pytree as pytree
+
+from .importer import Argument
+from .sizes import Size
+
+
+class Executable(Protocol):
+    """What a target makes of a program.
+
+    Called with the arguments that are no constants, in the function's order, each contiguous in its physical order; with
+    a contiguous tensor for each result of the function (checks included), to be written; and the values of the symbols.
+    """
+
+    def __call__(self, inputs: list[torch.Tensor], outputs: list[torch.Tensor], symbols: list[int]) -> None: ...
+
+
+@dataclass
+class Input:
+    """One leaf of the user's arguments.
+
+    Attributes:
+        name: what to call it in messages, e.g. ``x`` or ``batch['ids']``.
+        kind: "tensor", "size" (a number that is a symbol or an expression of one) or "value" (compared with `value`).
+        sizes, dtype, permutation: of a tensor, as in Argument; sizes[0] is a size's expression.
+    """
+
+    name: str
+    kind: str
+    sizes: tuple[Size, ...] = ()
+    dtype: Optional[torch.dtype] = None
+    permutation: tuple[int, ...] = ()
+    value: Any = None
+
+
+@dataclass
+class ViewStep:
+    """A view op of ATen, to be replayed on a real tensor; sizes in its arguments may be expressions."""
+
+    op: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    item: Optional[int] = None
+
+
+@dataclass
+class Result:
+    """A result of the function that is a tensor to allocate.
+
+    Attributes:
+        sizes: logical sizes.
+        strides: eager's strides.
+        dtype: its dtype.
+        permutation: the function returns it contiguous with sizes ``sizes[permutation[k]]``.
+        dense: whether memory of those strides is just that; if not, it is copied into such memory.
+    """
+
+    sizes: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    dtype: torch.dtype
+    permutation: tuple[int, ...]
+    dense: bool = True
+
+
+@dataclass
+class Returned:
+    """One leaf of what the user gets.
+
+    Attributes:
+        kind: "result" (of the function), "input" (leaf of the user's arguments), "tensor" (the program's own), "size" or "value".
+        index: which result or input.
+        key: which of the program's own tensors.
+        value: of a value; of a size its expression.
+        views: view ops that make it of that tensor.
+    """
+
+    kind: str
+    index: int = 0
+    key: str = ""
+    value: Any = None
+    views: tuple[ViewStep, ...] = ()
+
+
+@dataclass
+class Mutation:
+    """After the call, the value of result `index` is copied to an input, or to one of the program's own tensors."""
+
+    index: int
+    input: Optional[int] = None
+    key: str = ""
+
+
+@dataclass
+class Program:
+    """A captured and imported program, independent of any target.
+
+    Attributes:
+        module: the prim module.
+        arguments: arguments of @main, in order.
+        sources: of each argument that is no frozen constant, in order, where a call finds it: the number of a leaf of the
+            user's arguments, or the key of a tensor (a buffer that is written to, a weight that is not frozen).
+        tensors: the program's own tensors by key: frozen constants and others.
+        inputs: leaves of the user's arguments.
+        results: results of @main less the checks.
+        returned: leaves of what the user gets.
+        mutations: what is copied back.
+        checks: eager's error for each check.
+        symbols: torch's symbols, in the order of the function's.
+        ranges: smallest and largest value of each symbol (None: unbounded).
+        in_spec, out_spec: pytrees of the user's (args, kwargs) and of what the user gets.
+        device: where results are allocated.
+    """
+
+    module: Any
+    arguments: list[Argument]
+    sources: list[Union[int, str]]
+    tensors: dict[str, torch.Tensor]
+    inputs: list[Input]
+    results: list[Result]
+    returned: list[Returned]
+    mutations: list[Mutation]
+    checks: list[str]
+    symbols: list[sympy.Symbol]
+    ranges: list[tuple[int, Optional[int]]]
+    in_spec: pytree.TreeSpec
+    out_spec: pytree.TreeSpec
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))

@@ -1,0 +1,321 @@
+"""Reductions, scans, sorting and the normalisations made of them.
+
+Numbers: eager accumulates f16 and bf16 in f32 and rounds once; formulas of several steps convert to f32 first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Optional, Union
+
+import torch
+
+from ..builder import FLOATS, Builder, Scalar, Value
+from ..sizes import Size, product
+from . import Unsupported, lowers
+from .elementwise import finish, opmath
+from .shape import wrap, wrap_all
+
+aten = torch.ops.aten
+Dims = Union[int, Sequence[int], None]
+
+
+def count(b: Builder, sizes: Sequence[Size], dtype: torch.dtype, minus: Scalar = 0) -> Union[Scalar, Value]:
+    """The number of elements less `minus`: a Python number, or a 0-d value of the dtype if sizes are not known."""
+    total = product(sizes)
+    if isinstance(total, int):
+        return total - minus
+    value = b.convert(b.size(total), dtype)
+    return b.with_scalar("sub", value, minus) if minus else value
+
+
+def divide_by(b: Builder, x: Value, divisor: Union[Scalar, Value]) -> Value:
+    return b.binary("div", x, b.full(divisor, x.sizes, x.dtype))
+
+
+@lowers(aten.sum.dim_IntList, aten.sum.default)
+def sum(b: Builder, x: Value, dim: Dims = None, keepdim: bool = False, dtype: Optional[torch.dtype] = None) -> Value:
+    return b.reduce(b.convert(x, b.out.dtype), "sum", wrap_all(dim, x.rank), keepdim)
+
+
+@lowers(aten.prod.default)
+def prod(b: Builder, x: Value, dtype: Optional[torch.dtype] = None) -> Value:
+    return b.reduce(b.convert(x, b.out.dtype), "prod", range(x.rank))
+
+
+@lowers(aten.prod.dim_int)
+def prod_dim(b: Builder, x: Value, dim: int, keepdim: bool = False, dtype: Optional[torch.dtype] = None) -> Value:
+    return b.reduce(b.convert(x, b.out.dtype), "prod", wrap_all(dim, x.rank), keepdim)
+
+
+@lowers(aten.mean.dim, aten.mean.default)
+def mean(b: Builder, x: Value, dim: Dims = None, keepdim: bool = False, dtype: Optional[torch.dtype] = None) -> Value:
+    dims = wrap_all(dim, x.rank)
+    wide = b.convert(b.convert(x, b.out.dtype), opmath(b.out.dtype))
+    total = b.reduce(wide, "sum", dims, keepdim)
+    return finish(b, divide_by(b, total, count(b, [x.sizes[k] for k in dims], wide.dtype)))
+
+
+def _extreme(b: Builder, combiner: str, x: Value, dims: Sequence[int], keepdim: bool) -> Value:
+    if x.dtype is torch.bool:
+        combiner = {"max": "any", "min": "all"}[combiner]
+    return b.reduce(x, combiner, dims, keepdim)
+
+
+@lowers(aten.amax.default)
+def amax(b: Builder, x: Value, dim: Dims = (), keepdim: bool = False) -> Value:
+    return _extreme(b, "max", x, wrap_all(dim, x.rank), keepdim)
+
+
+@lowers(aten.amin.default)
+def amin(b: Builder, x: Value, dim: Dims = (), keepdim: bool = False) -> Value:
+    return _extreme(b, "min", x, wrap_all(dim, x.rank), keepdim)
+
+
+@lowers(aten.max.default)
+def max(b: Builder, x: Value) -> Value:
+    return _extreme(b, "max", x, range(x.rank), False)
+
+
+@lowers(aten.min.default)
+def min(b: Builder, x: Value) -> Value:
+    return _extreme(b, "min", x, range(x.rank), False)
+
+
+def _truths(b: Builder, x: Value) -> Value:
+    return b.convert(x, torch.bool)
+
+
+@lowers(aten.any.default, aten.any.dim, aten.any.dims)
+def any(b: Builder, x: Value, dim: Dims = None, keepdim: bool = False) -> Value:
+    return finish(b, b.reduce(_truths(b, x), "any", _logical_dims(dim, x.rank), keepdim))
+
+
+@lowers(aten.all.default, aten.all.dim, aten.all.dims)
+def all(b: Builder, x: Value, dim: Dims = None, keepdim: bool = False) -> Value:
+    return finish(b, b.reduce(_truths(b, x), "all", _logical_dims(dim, x.rank), keepdim))
+
+
+def _logical_dims(dim: Dims, rank: int) -> list[int]:
+    """any and all over an empty list of dimensions reduce nothing, unlike sums."""
+    return [] if isinstance(dim, (list, tuple)) and len(dim) == 0 else wrap_all(dim, rank)
+
+
+# ---- variances
+
+
+def _variance(b: Builder, x: Value, dims: Sequence[int], correction: Scalar, keepdim: bool) -> tuple[Value, Value]:
+    """Two passes: the mean, then the mean square of the differences from it."""
+    wide = b.convert(x, opmath(x.dtype))
+    sizes = [x.sizes[k] for k in dims]
+    average = divide_by(b, b.reduce(wide, "sum", dims, True), count(b, sizes, wide.dtype))
+    difference = b.binary("sub", wide, b.broadcast(average, x.sizes))
+    total = b.reduce(b.binary("mul", difference, difference), "sum", dims, keepdim)
+    divisor = count(b, sizes, wide.dtype, correction)
+    if isinstance(divisor, Value):
+        divisor = b.binary("max", divisor, b.scalar(0, wide.dtype))
+    else:
+        divisor = divisor if divisor > 0 else 0
+    if not keepdim:
+        average = b.reshape(average, total.sizes)
+    return divide_by(b, total, divisor), average
+
+
+def _correction(correction: Optional[Scalar], unbiased: bool = True) -> Scalar:
+    return 1 if correction is None else correction
+
+
+@lowers(aten.var.correction)
+def var(b: Builder, x: Value, dim: Dims = None, *, correction: Optional[Scalar] = None, keepdim: bool = False) -> Value:
+    return finish(b, _variance(b, x, wrap_all(dim, x.rank), _correction(correction), keepdim)[0])
+
+
+@lowers(aten.std.correction)
+def std(b: Builder, x: Value, dim: Dims = None, *, correction: Optional[Scalar] = None, keepdim: bool = False) -> Value:
+    return finish(b, b.unary("sqrt", _variance(b, x, wrap_all(dim, x.rank), _correction(correction), keepdim)[0]))
+
+
+@lowers(aten.var_mean.correction)
+def var_mean(b: Builder, x: Value, dim: Dims = None, *, correction: Optional[Scalar] = None, keepdim: bool = False):
+    variance, average = _variance(b, x, wrap_all(dim, x.rank), _correction(correction), keepdim)
+    return finish(b, variance), finish(b, average)
+
+
+# ---- softmax and norms
+
+
+def softmax_of(b: Builder, x: Value, dim: int, log: bool) -> Value:
+    """exp(x - max) / sum, or x - max - log(sum), along dim, in the dtype of x."""
+    dim = wrap(dim, x.rank)
+    dims = [dim] if x.rank else []
+    highest = b.broadcast(b.reduce(x, "max", dims, True), x.sizes)
+    shifted = b.binary("sub", x, highest)
+    powers = b.unary("exp", shifted)
+    total = b.reduce(powers, "sum", dims, True)
+    if log:
+        return b.binary("sub", shifted, b.broadcast(b.unary("log", total), x.sizes))
+    return b.binary("div", powers, b.broadcast(total, x.sizes))
+
+
+@lowers(aten._softmax.default)
+def softmax(b: Builder, x: Value, dim: int, half_to_float: bool) -> Value:
+    return finish(b, softmax_of(b, b.convert(x, opmath(x.dtype)), dim, False))
+
+
+@lowers(aten._log_softmax.default)
+def log_softmax(b: Builder, x: Value, dim: int, half_to_float: bool) -> Value:
+    return finish(b, softmax_of(b, b.convert(x, opmath(x.dtype)), dim, True))
+
+
+def _normalised(b: Builder, x: Value, dims: Sequence[int], eps: float) -> tuple[Value, Value, Value]:
+    """(x - mean) / sqrt(var + eps) over dims, with the mean and the reciprocal deviation, dims kept."""
+    variance, average = _variance(b, x, dims, 0, True)
+    rstd = b.unary("rsqrt", b.with_scalar("add", variance, eps))
+    difference = b.binary("sub", x, b.broadcast(average, x.sizes))
+    return b.binary("mul", difference, b.broadcast(rstd, x.sizes)), average, rstd
+
+
+def _affine(b: Builder, x: Value, weight: Optional[Value], bias: Optional[Value], sizes: Sequence[Size]) -> Value:
+    """x * weight + bias, both reshaped to the sizes (which broadcast to x's)."""
+    for name, factor in (("mul", weight), ("add", bias)):
+        if factor is not None:
+            factor = b.broadcast(b.reshape(b.convert(factor, x.dtype), sizes), x.sizes)
+            x = b.binary(name, x, factor)
+    return x
+
+
+@lowers(aten.native_layer_norm.default)
+def layer_norm(b: Builder, x: Value, normalized_shape: Sequence[Size], weight, bias, eps: float):
+    dims = range(x.rank - len(normalized_shape), x.rank)
+    wide = b.convert(x, opmath(x.dtype))
+    y, average, rstd = _normalised(b, wide, dims, eps)
+    y = _affine(b, y, weight, bias, x.sizes[x.rank - len(normalized_shape) :])
+    outs = b.outputs
+    return b.convert(y, outs[0].dtype), b.convert(average, outs[1].dtype), b.convert(rstd, outs[2].dtype)
+
+
+@lowers(aten.native_group_norm.default)
+def group_norm(b: Builder, x: Value, weight, bias, n: Size, c: Size, hxw: Size, group: int, eps: float):
+    if not isinstance(c, int):
+        raise Unsupported("a number of channels that is not constant")
+    wide = b.convert(x, opmath(x.dtype))
+    grouped = b.reshape(wide, [n, group, c // group, *x.sizes[2:]])
+    y, average, rstd = _normalised(b, grouped, range(2, grouped.rank), eps)
+    y = _affine(b, b.reshape(y, x.sizes), weight, bias, [c] + [1] * (x.rank - 2))
+    stats = [b.reshape(b.convert(s, o.dtype), o.sizes) for s, o in zip((average, rstd), b.outputs[1:])]
+    return b.convert(y, b.outputs[0].dtype), *stats
+
+
+@lowers(aten._native_batch_norm_legit_no_training.default)
+def batch_norm_inference(b: Builder, x: Value, weight, bias, mean: Value, var: Value, momentum: float, eps: float):
+    dtype = opmath(x.dtype)
+    channel = [x.sizes[1]] + [1] * (x.rank - 2)
+    rstd = b.with_scalar("add", b.convert(var, dtype), eps)
+    rstd = b.binary("div", b.full(1.0, rstd.sizes, dtype), b.unary("sqrt", rstd))
+    # as ATen's inference kernel: alpha = rstd * weight, beta = bias - mean * alpha
+    alpha = rstd if weight is None else b.binary("mul", rstd, b.convert(weight, dtype))
+    beta = b.unary("neg", b.binary("mul", b.convert(mean, dtype), alpha))
+    if bias is not None:
+        beta = b.binary("add", beta, b.convert(bias, dtype))
+    y = _affine(b, b.convert(x, dtype), alpha, beta, channel)
+    empty = [b.full(0, o.sizes, o.dtype) for o in b.outputs[1:]]
+    return b.convert(y, b.outputs[0].dtype), *empty
+
+
+# ---- arg-reductions, sorting, scans
+
+
+def _ordered(b: Builder, x: Value) -> Value:
+    """Booleans as numbers, for the ops that order elements."""
+    return b.convert(x, torch.uint8) if x.dtype is torch.bool else x
+
+
+def _arg(b: Builder, extremum: str, x: Value, dim: Optional[int], keepdim: bool) -> Value:
+    if dim is None or x.rank == 0:
+        flat = b.reshape(_ordered(b, x), [product(x.sizes)])
+        return b.reshape(b.arg_reduce(flat, extremum, 0), b.out.sizes)
+    return b.reshape(b.arg_reduce(_ordered(b, x), extremum, wrap(dim, x.rank)), b.out.sizes)
+
+
+@lowers(aten.argmax.default)
+def argmax(b: Builder, x: Value, dim: Optional[int] = None, keepdim: bool = False) -> Value:
+    return _arg(b, "max", x, dim, keepdim)
+
+
+@lowers(aten.argmin.default)
+def argmin(b: Builder, x: Value, dim: Optional[int] = None, keepdim: bool = False) -> Value:
+    return _arg(b, "min", x, dim, keepdim)
+
+
+def _with_index(b: Builder, extremum: str, x: Value, dim: int, keepdim: bool) -> tuple[Value, Value]:
+    sizes = b.outputs[0].sizes
+    if x.rank == 0:
+        return x, b.scalar(0, torch.int64)
+    dim = wrap(dim, x.rank)
+    index = b.arg_reduce(_ordered(b, x), extremum, dim)
+    values = _extreme(b, extremum, x, [dim], False)
+    return b.reshape(values, sizes), b.reshape(index, sizes)
+
+
+@lowers(aten.max.dim)
+def max_dim(b: Builder, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
+    return _with_index(b, "max", x, dim, keepdim)
+
+
+@lowers(aten.min.dim)
+def min_dim(b: Builder, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
+    return _with_index(b, "min", x, dim, keepdim)
+
+
+def _sorted(b: Builder, x: Value, dim: int, descending: bool) -> tuple[Value, Value]:
+    if x.rank == 0:
+        return x, b.scalar(0, torch.int64)
+    values, indices = b.sort(_ordered(b, x), wrap(dim, x.rank), descending)
+    return b.convert(values, x.dtype), indices
+
+
+@lowers(aten.sort.default)
+def sort(b: Builder, x: Value, dim: int = -1, descending: bool = False) -> tuple[Value, Value]:
+    return _sorted(b, x, dim, descending)
+
+
+@lowers(aten.sort.stable)
+def sort_stable(b: Builder, x: Value, *, stable: bool = True, dim: int = -1, descending: bool = False):
+    return _sorted(b, x, dim, descending)
+
+
+@lowers(aten.topk.default)
+def topk(b: Builder, x: Value, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Value, Value]:
+    values, indices = _sorted(b, x, dim, largest)
+    if x.rank == 0:
+        return values, indices
+    dim = wrap(dim, x.rank)
+    return b.slice_dim(values, dim, 0, k), b.slice_dim(indices, dim, 0, k)
+
+
+def _scan(b: Builder, combiner: str, x: Value, dim: int) -> Value:
+    wide = b.convert(b.convert(x, b.out.dtype), opmath(b.out.dtype))
+    return finish(b, b.scan(wide, combiner, wrap(dim, x.rank)) if x.rank else wide)
+
+
+@lowers(aten.cumsum.default)
+def cumsum(b: Builder, x: Value, dim: int, dtype: Optional[torch.dtype] = None) -> Value:
+    return _scan(b, "sum", x, dim)
+
+
+@lowers(aten.cumprod.default)
+def cumprod(b: Builder, x: Value, dim: int, dtype: Optional[torch.dtype] = None) -> Value:
+    return _scan(b, "prod", x, dim)
+
+
+@lowers(aten.logcumsumexp.default)
+def logcumsumexp(b: Builder, x: Value, dim: int) -> Value:
+    raise Unsupported("no scan of log-sum-exp")
+
+
+# ---- pooling
+
+
+def _per_dim(values: Sequence[int], count: int) -> list[int]:
+    return list(values) * count if len(values) == 1 else list(values)

@@ -44,7 +44,11 @@ def read_records() -> dict:
 def clean(text: str) -> str:
     """A description without its indentation."""
     first, _, rest = text.strip("\n").partition("\n")
-    return (textwrap.dedent(first) + "\n" + textwrap.dedent(rest)).strip() if first.strip() else textwrap.dedent(rest).strip()
+    return (
+        (textwrap.dedent(first) + "\n" + textwrap.dedent(rest)).strip()
+        if first.strip()
+        else textwrap.dedent(rest).strip()
+    )
 
 
 def describe_constraint(records: dict, name: str) -> str:

@@ -27,7 +27,10 @@ def verify(examples: list[str]) -> None:
 
 def test_page_is_up_to_date() -> None:
     result = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "generate_docs.py"), "--check"], capture_output=True, text=True, check=False
+        [sys.executable, str(ROOT / "scripts" / "generate_docs.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
 

@@ -95,8 +95,8 @@ func.func @elementwise(%x: tensor<4x?xf32> {prim.sizes = affine_map<()[s0] -> (4
   %not1 = prim.not %b : tensor<2xi1>
   // CHECK: prim.max %arg3, %arg3 : tensor<2xui8>
   %max8 = prim.max %u, %u : tensor<2xui8>
-  // CHECK: prim.compare ge %arg0, %arg0 : tensor<4x?xf32>
-  %compare = prim.compare ge %x, %x : tensor<4x?xf32>
+  // CHECK: prim.compare <ge> %arg0, %arg0 : tensor<4x?xf32>
+  %compare = prim.compare <ge> %x, %x : tensor<4x?xf32>
   // CHECK: prim.select %{{.*}}, %arg0, %arg0 : tensor<4x?xi1>, tensor<4x?xf32>
   %select = prim.select %compare, %x, %x : tensor<4x?xi1>, tensor<4x?xf32>
   // CHECK: prim.convert %arg0 : tensor<4x?xf32> to tensor<4x?xf16>
@@ -135,23 +135,23 @@ func.func @shapes(%x: tensor<?x8xf32> {prim.sizes = affine_map<()[s0] -> (s0, 8)
   %gather = prim.gather %x[%i] dims [0] : (tensor<?x8xf32>, tensor<3xi64>) -> tensor<3x8xf32>
   // CHECK: prim.gather %arg0[%arg2, %arg2] dims [1, 0] : (tensor<?x8xf32>, tensor<3xi64>, tensor<3xi64>) -> tensor<3xf32>
   %gather2 = prim.gather %x[%i, %i] dims [1, 0] : (tensor<?x8xf32>, tensor<3xi64>, tensor<3xi64>) -> tensor<3xf32>
-  // CHECK: prim.scatter assign %arg0, %{{.*}}[%arg2] dims [0] : (tensor<?x8xf32>, tensor<3x8xf32>, tensor<3xi64>) -> tensor<?x8xf32>
-  %scatter = prim.scatter assign %x, %gather[%i] dims [0] : (tensor<?x8xf32>, tensor<3x8xf32>, tensor<3xi64>) -> tensor<?x8xf32>
+  // CHECK: prim.scatter <assign> %arg0, %{{.*}}[%arg2] dims [0] : (tensor<?x8xf32>, tensor<3x8xf32>, tensor<3xi64>) -> tensor<?x8xf32>
+  %scatter = prim.scatter <assign> %x, %gather[%i] dims [0] : (tensor<?x8xf32>, tensor<3x8xf32>, tensor<3xi64>) -> tensor<?x8xf32>
   return
 }
 
 // CHECK-LABEL: @reductions
 func.func @reductions(%x: tensor<?x8xf32> {prim.sizes = affine_map<()[s0] -> (s0, 8)>}, %h: tensor<2x3x4xbf16>, %c: tensor<1x2x8xf32>, %k: tensor<4x1x3xf32>) {
-  // CHECK: prim.reduce max %arg0 dims [0] : tensor<?x8xf32> to tensor<8xf32>
-  %reduce = prim.reduce max %x dims [0] : tensor<?x8xf32> to tensor<8xf32>
-  // CHECK: prim.arg_reduce min %arg0 dim 1 : tensor<?x8xf32> to tensor<?xi64>
-  %arg_reduce = prim.arg_reduce min %x dim 1 : tensor<?x8xf32> to tensor<?xi64>
-  // CHECK: prim.scan prod %arg0 dim 0 : tensor<?x8xf32>
-  %scan = prim.scan prod %x dim 0 : tensor<?x8xf32>
+  // CHECK: prim.reduce <max> %arg0 dims [0] : tensor<?x8xf32> to tensor<8xf32>
+  %reduce = prim.reduce <max> %x dims [0] : tensor<?x8xf32> to tensor<8xf32>
+  // CHECK: prim.arg_reduce <min> %arg0 dim 1 : tensor<?x8xf32> to tensor<?xi64>
+  %arg_reduce = prim.arg_reduce <min> %x dim 1 : tensor<?x8xf32> to tensor<?xi64>
+  // CHECK: prim.scan <prod> %arg0 dim 0 : tensor<?x8xf32>
+  %scan = prim.scan <prod> %x dim 0 : tensor<?x8xf32>
   // CHECK: prim.sort %arg0 dim 1 descending true : tensor<?x8xf32>
   %sort:2 = prim.sort %x dim 1 descending true : tensor<?x8xf32>
-  // CHECK: prim.reduce_window sum %arg0 window [1, 3] strides [1, 2] dilations [1, 1] low [0, 1] high [0, 1] : tensor<?x8xf32> to tensor<?x4xf32>
-  %window = prim.reduce_window sum %x window [1, 3] strides [1, 2] dilations [1, 1] low [0, 1] high [0, 1] : tensor<?x8xf32> to tensor<?x4xf32>
+  // CHECK: prim.reduce_window <sum> %arg0 window [1, 3] strides [1, 2] dilations [1, 1] low [0, 1] high [0, 1] : tensor<?x8xf32> to tensor<?x4xf32>
+  %window = prim.reduce_window <sum> %x window [1, 3] strides [1, 2] dilations [1, 1] low [0, 1] high [0, 1] : tensor<?x8xf32> to tensor<?x4xf32>
   // CHECK: prim.dot_general %arg1, %arg1 batch [0] x [0] contract [2] x [2] : (tensor<2x3x4xbf16>, tensor<2x3x4xbf16>) -> tensor<2x3x3xf32>
   %dot = prim.dot_general %h, %h batch [0] x [0] contract [2] x [2] : (tensor<2x3x4xbf16>, tensor<2x3x4xbf16>) -> tensor<2x3x3xf32>
   // CHECK: prim.convolution %arg2, %arg3 strides [1] low [1] high [1] lhs_dilations [1] dilations [1] groups 2 : (tensor<1x2x8xf32>, tensor<4x1x3xf32>) -> tensor<1x4x8xf32>
@@ -161,8 +161,8 @@ func.func @reductions(%x: tensor<?x8xf32> {prim.sizes = affine_map<()[s0] -> (s0
 
 // CHECK-LABEL: @empty
 func.func @empty(%x: tensor<0x3xf32>) {
-  // CHECK: prim.reduce sum %arg0 dims [0, 1] : tensor<0x3xf32> to tensor<f32>
-  %0 = prim.reduce sum %x dims [0, 1] : tensor<0x3xf32> to tensor<f32>
+  // CHECK: prim.reduce <sum> %arg0 dims [0, 1] : tensor<0x3xf32> to tensor<f32>
+  %0 = prim.reduce <sum> %x dims [0, 1] : tensor<0x3xf32> to tensor<f32>
   // CHECK: prim.reshape %arg0 : tensor<0x3xf32> to tensor<7x0xf32>
   %1 = prim.reshape %x : tensor<0x3xf32> to tensor<7x0xf32>
   return

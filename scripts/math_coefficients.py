@@ -105,9 +105,14 @@ def relative(function):
 
 
 HALF_LN2 = 0.35
+ROOT_HALF = -0.2930, 0.4143
 FITS = [
     Fit("exp", "e^r - 1 - r, from r^2 on, |r| <= ln(2)/2", lambda r: mp.expm1(r) - r, relative(mp.exp),
         [2, 3, 4, 5, 6], -HALF_LN2, HALF_LN2),
+    Fit("exp2", "2^r - 1, from r on, |r| <= 1/2", lambda r: mp.powm1(2, r), relative(lambda r: mpf(2) ** r),
+        [1, 2, 3, 4, 5, 6], -0.501, 0.501),
+    Fit("exp2Wide", "2^r - 1 in f64, from r on, |r| <= 1/2", lambda r: mp.powm1(2, r), relative(lambda r: mpf(2) ** r),
+        [1, 2, 3, 4, 5, 6, 7], -0.501, 0.501, single=False),
     Fit("tanhSmall", "tanh(x) - x, from x^3 on, |x| <= 0.55", lambda x: mp.tanh(x) - x, relative(mp.tanh),
         [3, 5, 7, 9, 11], 1e-6, 0.55),
     Fit("erfSmall", "erf(x) - x, from x on, |x| <= 0.9", lambda x: mp.erf(x) - x, relative(mp.erf),
@@ -115,7 +120,22 @@ FITS = [
     Fit("erfLarge", "ln(1 - erf(x)), 0.9 <= x <= 4", lambda x: mp.log(mp.erfc(x)), lambda x: mp.erfc(x) + mpf("1e-5"),
         [0, 1, 2, 3, 4, 5, 6], 0.9, 4.0),
     Fit("log", "ln(1 + f) - f + f^2/2, from f^3 on, 1 + f from sqrt(1/2) to sqrt(2)",
-        lambda f: mp.log1p(f) - f + f * f / 2, relative(mp.log1p), [3, 4, 5, 6, 7, 8, 9, 10], -0.2930, 0.4143),
+        lambda f: mp.log1p(f) - f + f * f / 2, relative(mp.log1p), [3, 4, 5, 6, 7, 8, 9, 10], *ROOT_HALF),
+    Fit("log2", "log2(1 + f) - f / ln(2), from f^2 on, 1 + f from sqrt(1/2) to sqrt(2)",
+        lambda f: (mp.log1p(f) - f) / mp.ln2, relative(lambda f: mp.log1p(f) / mp.ln2),
+        [2, 3, 4, 5, 6, 7, 8, 9, 10], *ROOT_HALF),
+    Fit("log10", "log10(1 + f) - f / ln(10), from f^2 on, 1 + f from sqrt(1/2) to sqrt(2)",
+        lambda f: (mp.log1p(f) - f) / mp.ln10, relative(lambda f: mp.log1p(f) / mp.ln10),
+        [2, 3, 4, 5, 6, 7, 8, 9, 10], *ROOT_HALF),
+    Fit("log2Wide", "log2(1 + f) in f64, from f on, 1 + f from sqrt(1/2) to sqrt(2)",
+        lambda f: mp.log1p(f) / mp.ln2, relative(lambda f: mp.log1p(f) / mp.ln2), list(range(1, 15)), *ROOT_HALF, single=False),
+    Fit("sin", "sin(r) - r, from r^3 on, |r| <= pi/4", lambda r: mp.sin(r) - r, relative(mp.sin), [3, 5, 7, 9], 1e-6, 0.79),
+    Fit("cos", "cos(r) - 1 + r^2/2, from r^4 on, |r| <= pi/4", lambda r: mp.cos(r) - 1 + r * r / 2, relative(mp.cos),
+        [4, 6, 8], 1e-6, 0.79),
+    Fit("atan", "atan(t) - t, from t^3 on, 0 <= t <= 1", lambda t: mp.atan(t) - t, relative(mp.atan),
+        list(range(3, 21, 2)), 1e-6, 1.0),
+    Fit("sinhSmall", "sinh(x) - x, from x^3 on, |x| <= 1", lambda x: mp.sinh(x) - x, relative(mp.sinh),
+        [3, 5, 7, 9], 1e-6, 1.0),
 ]
 
 

@@ -89,7 +89,9 @@ def ulp_errors(values: np.ndarray, exact: np.ndarray) -> np.ndarray:
     and a zero must have the sign of the exact value.
     """
     limit = 2.0**128
-    wide = np.clip(values.astype(np.float64), -limit, limit)
+    with np.errstate(invalid="ignore"):  # raised by signalling NaNs
+        values = values.astype(np.float64)
+    wide = np.clip(values, -limit, limit)
     reference = np.clip(exact, -limit, limit)
     # frexp: |exact| = m 2^e, 1/2 <= m < 1; f32 has 24 bits, and at least 2^-149.
     _, exponent = np.frexp(reference)

@@ -35,14 +35,18 @@ static func::FuncOp declare(ModuleOp module, StringRef name, FunctionType type) 
   return function;
 }
 
-bool lamina::math::callLibm(ModuleOp module, Operation *op) {
-  StringRef name = libmName(op);
+Value lamina::math::callLibm(OpBuilder &builder, Operation *op, ValueRange operands) {
+  Type element = operands[0].getType();
+  std::string name = (libmName(op) + (element.isF32() ? "f" : "")).str();
+  FunctionType type = FunctionType::get(op->getContext(), operands.getTypes(), element);
+  func::FuncOp function = declare(op->getParentOfType<ModuleOp>(), name, type);
+  return func::CallOp::create(builder, op->getLoc(), function, operands).getResult(0);
+}
+
+bool lamina::math::callLibm(Operation *op) {
   Type type = op->getResult(0).getType(), element = getElementTypeOrSelf(type);
-  if (name.empty() || !(element.isF32() || element.isF64()))
+  if (libmName(op).empty() || !(element.isF32() || element.isF64()))
     return false;
-  SmallVector<Type> inputs(op->getNumOperands(), element);
-  func::FuncOp function = declare(module, (name + (element.isF32() ? "f" : "")).str(),
-                                  FunctionType::get(op->getContext(), inputs, element));
   OpBuilder builder(op);
   Location loc = op->getLoc();
   Value result;
@@ -54,11 +58,10 @@ bool lamina::math::callLibm(ModuleOp module, Operation *op) {
       SmallVector<Value> operands;
       for (Value operand : op->getOperands())
         operands.push_back(vector::ExtractOp::create(builder, loc, operand, position));
-      Value value = func::CallOp::create(builder, loc, function, operands).getResult(0);
-      result = vector::InsertOp::create(builder, loc, value, result, position);
+      result = vector::InsertOp::create(builder, loc, callLibm(builder, op, operands), result, position);
     }
   } else {
-    result = func::CallOp::create(builder, loc, function, op->getOperands()).getResult(0);
+    result = callLibm(builder, op, op->getOperands());
   }
   op->getResult(0).replaceAllUsesWith(result);
   op->erase();

@@ -65,6 +65,10 @@ public:
   /// The i32 with the bits of an f32, and the other way round.
   Value bits(Value a) const { return mlir::arith::BitcastOp::create(builder, loc, i32(), a); }
   Value fromBits(Value a) const { return mlir::arith::BitcastOp::create(builder, loc, f32(), a); }
+  Value extend(Value a) const { return mlir::arith::ExtFOp::create(builder, loc, f64(), a); }
+  Value truncate(Value a) const { return mlir::arith::TruncFOp::create(builder, loc, f32(), a); }
+  /// i1, all true.
+  Value trueMask() const { return constant(mlir::TypedAttr(builder.getBoolAttr(true))); }
   Value toFloat(Value a) const { return mlir::arith::SIToFPOp::create(builder, loc, f32(), a); }
 
   /// c[0] + c[1] x + c[2] x^2 + ..., by Horner's rule.
@@ -79,8 +83,22 @@ private:
 
 // One function a math op: the ops that compute it for f32 values of any shape.
 Value expandExp(const Emitter &e, Value x);
-Value expandTanh(const Emitter &e, Value x);
-Value expandErf(const Emitter &e, Value x);
+Value expandExp2(const Emitter &e, Value x);
+Value expandExpm1(const Emitter &e, Value x);
 Value expandLog(const Emitter &e, Value x);
+Value expandLog2(const Emitter &e, Value x);
+Value expandLog10(const Emitter &e, Value x);
+Value expandLog1p(const Emitter &e, Value x);
+Value expandTanh(const Emitter &e, Value x);
+Value expandSinh(const Emitter &e, Value x);
+Value expandCosh(const Emitter &e, Value x);
+Value expandErf(const Emitter &e, Value x);
+Value expandAtan(const Emitter &e, Value x);
+Value expandRsqrt(const Emitter &e, Value x);
+Value expandAtan2(const Emitter &e, Value y, Value x);
+Value expandPow(const Emitter &e, Value x, Value y);
+// These call libm for large arguments, hence the op.
+Value expandSin(const Emitter &e, mlir::Operation *op);
+Value expandCos(const Emitter &e, mlir::Operation *op);
 } // namespace lamina::math
 #endif

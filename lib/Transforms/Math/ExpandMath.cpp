@@ -23,12 +23,29 @@ template <Value (*function)(const Emitter &, Value)> Value unary(const Emitter &
   return function(e, op->getOperand(0));
 }
 
+template <Value (*function)(const Emitter &, Value, Value)> Value binary(const Emitter &e, Operation *op) {
+  return function(e, op->getOperand(0), op->getOperand(1));
+}
+
 const llvm::StringMap<Expansion> &expansions() {
   static const llvm::StringMap<Expansion> table = {
-      {"math.exp", unary<expandExp>},
-      {"math.tanh", unary<expandTanh>},
+      {"math.atan", unary<expandAtan>},
+      {"math.atan2", binary<expandAtan2>},
+      {"math.cos", expandCos},
+      {"math.cosh", unary<expandCosh>},
       {"math.erf", unary<expandErf>},
+      {"math.exp", unary<expandExp>},
+      {"math.exp2", unary<expandExp2>},
+      {"math.expm1", unary<expandExpm1>},
       {"math.log", unary<expandLog>},
+      {"math.log10", unary<expandLog10>},
+      {"math.log1p", unary<expandLog1p>},
+      {"math.log2", unary<expandLog2>},
+      {"math.powf", binary<expandPow>},
+      {"math.rsqrt", unary<expandRsqrt>},
+      {"math.sin", expandSin},
+      {"math.sinh", unary<expandSinh>},
+      {"math.tanh", unary<expandTanh>},
   };
   return table;
 }
@@ -44,7 +61,7 @@ struct ExpandMath : lamina::impl::ExpandMathBase<ExpandMath> {
       Type type = op->getResult(0).getType();
       auto row = expansions().find(op->getName().getStringRef());
       if (row == expansions().end() || !getElementTypeOrSelf(type).isF32()) {
-        if (callLibm(getOperation(), op))
+        if (callLibm(op))
           ++called;
         continue;
       }

@@ -19,7 +19,7 @@ Reduced lamina::math::reduceExp(const Emitter &e, Value x, float scale, float bi
   return {r, e.bits(shifted)};
 }
 
-static Value expOfRemainder(const Emitter &e, Value r) {
+Value lamina::math::expOfRemainder(const Emitter &e, Value r) {
   Value value = e.fma(e.polynomial(r, coefficients::exp), r, e.constant(1.0f));
   return e.fma(value, r, e.constant(1.0f));
 }
@@ -42,4 +42,29 @@ Factored lamina::math::factoredExp(const Emitter &e, Value x, float scale) {
   Reduced reduced = reduceExp(e, x, scale, 127.0f);
   Value r = scale == 1.0f ? reduced.r : e.mul(reduced.r, e.constant(scale));
   return {expOfRemainder(e, r), e.fromBits(e.shl(reduced.n, e.constant(23)))};
+}
+
+Value lamina::math::expandExp2(const Emitter &e, Value x) {
+  x = e.clampBelow(e.clampAbove(x, 129.0f), -151.0f);
+  Value shift = e.constant(magic + 2 * 127.0f);
+  Value shifted = e.add(x, shift);
+  Value r = e.sub(x, e.sub(shifted, shift));
+  Value value = e.fma(e.polynomial(r, coefficients::exp2), r, e.constant(1.0f));
+  return scaleByHalves(e, value, e.bits(shifted));
+}
+
+Value lamina::math::expandExpm1(const Emitter &e, Value x) {
+  // Below the lower bound the result is -1 already.
+  Value bounded = e.clampBelow(e.clampAbove(x, 89.0f), -18.0f);
+  Reduced reduced = reduceExp(e, bounded, 1.0f, 127.0f);
+  Value r = reduced.r;
+  Value minusOne = e.fma(e.polynomial(r, coefficients::exp), e.mul(r, r), r);
+  // 2^n (e^r - 1) + (2^n - 1). Where 2^128 could be needed, half of it is used and the sum doubled.
+  Value large = e.compare(CmpFPredicate::OGT, bounded, e.constant(80.0f));
+  Value n = e.subI(reduced.n, e.select(large, e.constant(1), e.constant(0)));
+  Value power = e.fromBits(e.shl(n, e.constant(23)));
+  Value result = e.fma(minusOne, power, e.sub(power, e.constant(1.0f)));
+  result = e.mul(result, e.select(large, e.constant(2.0f), e.constant(1.0f)));
+  // The sum loses the sign of -0.
+  return e.copySign(result, x);
 }

@@ -1,4 +1,4 @@
-// tanh: an odd polynomial near 0, elsewhere 1 - 2 / (e^2|x| + 1).
+// tanh, sinh and cosh: odd polynomials near 0, elsewhere from e^|x|.
 #include "lib/Transforms/Math/Coefficients.h"
 #include "lib/Transforms/Math/Exponential.h"
 
@@ -12,5 +12,28 @@ Value lamina::math::expandTanh(const Emitter &e, Value x) {
   // tanh(9.1) rounds to 1.
   Factored exponential = factoredExp(e, e.clampAbove(magnitude, 9.1f), 2.0f);
   Value large = e.sub(one, e.div(e.constant(2.0f), e.fma(exponential.value, exponential.power, one)));
-  return e.select(e.compare(CmpFPredicate::OLT, magnitude, e.constant(0.55f)), small, e.copySign(large, x));
+  Value result = e.select(e.compare(CmpFPredicate::OLT, magnitude, e.constant(0.55f)), small, large);
+  // The polynomial's sum loses the sign of -0.
+  return e.copySign(result, x);
+}
+
+/// e^|x| / 2, which is infinite only where cosh is.
+static Value halfExp(const Emitter &e, Value magnitude) {
+  Value bounded = e.clampAbove(magnitude, 90.0f);
+  Reduced reduced = reduceExp(e, bounded, 1.0f, 2 * 127.0f - 1.0f);
+  return scaleByHalves(e, expOfRemainder(e, reduced.r), reduced.n);
+}
+
+Value lamina::math::expandCosh(const Emitter &e, Value x) {
+  Value half = halfExp(e, e.abs(x));
+  return e.add(half, e.div(e.constant(0.25f), half));
+}
+
+Value lamina::math::expandSinh(const Emitter &e, Value x) {
+  Value magnitude = e.abs(x), square = e.mul(x, x);
+  Value small = e.fma(e.mul(e.polynomial(square, coefficients::sinhSmall), square), x, x);
+  Value half = halfExp(e, magnitude);
+  Value large = e.sub(half, e.div(e.constant(0.25f), half));
+  Value result = e.select(e.compare(CmpFPredicate::OLT, magnitude, e.constant(1.0f)), small, large);
+  return e.copySign(result, x);
 }

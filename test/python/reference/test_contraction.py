@@ -69,7 +69,9 @@ CONVOLUTIONS = [
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(("lhs", "rhs", "result", "strides", "low", "high", "lhs_dilations", "dilations", "groups"), CONVOLUTIONS)
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "result", "strides", "low", "high", "lhs_dilations", "dilations", "groups"), CONVOLUTIONS
+)
 def test_convolution(dtype, lhs, rhs, result, strides, low, high, lhs_dilations, dilations, groups):
     inputs = [make_data(dtype, *lhs), make_data(dtype, *rhs, seed=1)]
     types = ["tensor<" + "".join(f"{n}x" for n in shape) + f"{dtype}>" for shape in (lhs, rhs, result)]

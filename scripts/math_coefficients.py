@@ -1,7 +1,7 @@
 """Minimax coefficients of lamina-expand-math: writes lib/Transforms/Math/Coefficients.h.
 
-Each polynomial is found by Remez' exchange algorithm in 60-digit arithmetic. The coefficients are rounded to f32 one at a
-time, lowest power first, and the remaining ones fitted again, so that later ones absorb the earlier ones' rounding.
+Each polynomial is found by Remez' exchange algorithm in 60-digit arithmetic. The coefficients are rounded to f32 one at
+a time, lowest power first, and the remaining ones fitted again, so that later ones absorb the earlier ones' rounding.
 """
 
 import sys
@@ -17,7 +17,7 @@ mp.dps = 60
 
 @dataclass
 class Fit:
-    """Approximates function(x) by the sum of c_i * x**powers[i] on [low, high], minimising max |weight(x) * error(x)|."""
+    """Approximates function(x) by the sum of c_i * x**powers[i] on [low, high]; max |weight(x) * error(x)| is least."""
 
     name: str
     subject: str

@@ -1,4 +1,4 @@
-"""lamina-expand-math against f64: special values, denormals, random bit patterns and dense ranges, within a bound in ulp."""
+"""lamina-expand-math against f64: special values, denormals, random bits and dense ranges, within a bound in ulp."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ UNARY = {
 
 
 def special_values() -> np.ndarray:
-    """Zeros, denormals, the ends of every binade, infinities, NaN, and the neighbours of small integers, of both signs."""
+    """Zeros, denormals, the ends of every binade, infinities, NaN, quarters and their neighbours, of both signs."""
     info = np.finfo(np.float32)
     powers = np.ldexp(np.float32(1), np.arange(-149, 128)).astype(np.float32)
     near = np.concatenate([np.arange(0, 200, 0.25), [np.pi / 2, np.pi, np.log(2), info.max]]).astype(np.float32)

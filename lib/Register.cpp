@@ -2,6 +2,7 @@
 #include "lib/Register.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Prim/Prim.h"
+#include "dialects/Triton/Triton.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/CPU/Compile.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -14,7 +15,7 @@
 #include "lib/AllPasses.inc"
 
 void lamina::registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<prim::PrimDialect, kernel::KernelDialect>();
+  registry.insert<prim::PrimDialect, kernel::KernelDialect, tt::TTDialect>();
   cpu::registerTranslations(registry);
 }
 

@@ -26,7 +26,9 @@ public:
     collectHeavyOps();
     collectCandidates();
     keepShared();
-    if (linalg::LinalgOp op = findMarked("lamina.convolution"))
+    if (target.blockTiles)
+      tileBlocks();
+    else if (linalg::LinalgOp op = findMarked("lamina.convolution"))
       tileConvolution(op);
     else if (linalg::LinalgOp op = findMarked("lamina.contraction"))
       tileContraction(op);
@@ -39,6 +41,9 @@ public:
       auto size = dyn_cast<AffineConstantExpr>(dim.size);
       return dim.tile == 0 || (size && size.getValue() != 0 && dim.tile >= size.getValue());
     });
+    if (target.blockTiles)
+      for (GridDim &dim : grid)
+        dim.tile = llvm::bit_floor(static_cast<uint64_t>(dim.tile));
     return grid;
   }
 
@@ -50,6 +55,7 @@ private:
   void tileReduction();
   void tileContraction(linalg::LinalgOp op);
   void tileConvolution(linalg::LinalgOp op);
+  void tileBlocks();
   linalg::LinalgOp findMarked(StringRef mark);
   SmallVector<unsigned> getLoopClasses(linalg::LinalgOp op) {
     SmallVector<unsigned> result;
@@ -216,6 +222,38 @@ void Chooser::tileContraction(linalg::LinalgOp op) {
     GridDim &dim = *rows.front();
     int64_t parts = llvm::divideCeil(wanted, std::max<int64_t>(1, programs));
     dim.tile = std::max<int64_t>(32, llvm::alignTo(llvm::divideCeil(getEstimate(dim.size), parts), 8));
+  }
+}
+
+/// Contractions: 64 rows by 64 columns of one batch entry. Convolutions: as elementwise work, of fewer elements. Else as for other targets,
+/// with tiles rounded down to powers of two.
+void Chooser::tileBlocks() {
+  constexpr int64_t kContractionTile = 64;
+  int64_t left = target.pointwiseElements;
+  if (linalg::LinalgOp op = findMarked("lamina.contraction")) {
+    AffineMap lhs = op.getIndexingMapsArray()[0], rhs = op.getIndexingMapsArray()[1];
+    SmallVector<unsigned> loops = getLoopClasses(op);
+    bool hasRows = false, hasColumns = false;
+    for (GridDim &dim : llvm::reverse(grid)) {
+      bool inLhs = false, inRhs = false;
+      for (auto [loop, dimClass] : llvm::enumerate(loops))
+        if (dimClass == dim.dimClass) {
+          inLhs |= lhs.isFunctionOfDim(loop);
+          inRhs |= rhs.isFunctionOfDim(loop);
+        }
+      bool &has = inLhs ? hasRows : hasColumns;
+      dim.tile = inLhs == inRhs || has ? 1 : kContractionTile;
+      has |= inLhs != inRhs;
+    }
+    return;
+  }
+  if (findMarked("lamina.convolution"))
+    left /= 8;
+  else if (!heavy.empty())
+    return tileReduction();
+  for (GridDim &dim : llvm::reverse(grid)) {
+    dim.tile = std::max<int64_t>(1, std::min(getStatic(dim.size).value_or(left), left));
+    left = std::max<int64_t>(1, left / llvm::PowerOf2Ceil(dim.tile));
   }
 }
 

@@ -9,6 +9,8 @@ namespace lamina {
 /// What is known of the target.
 struct TileTarget {
   int64_t vectorLanes, l2Bytes, threads, pointwiseElements, reduceElements;
+  /// Whether tiles are powers of two, each for one block of threads.
+  bool blockTiles = false;
 };
 
 struct GridDim {

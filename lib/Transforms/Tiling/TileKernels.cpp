@@ -26,7 +26,7 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
     if (!func)
       return;
     DimClasses classes(func);
-    TileTarget target{vectorLanes, l2Bytes, threads, pointwiseElements, reduceElements};
+    TileTarget target{vectorLanes, l2Bytes, threads, pointwiseElements, reduceElements, blockTiles};
     SmallVector<GridDim> grid;
     if (classes.isTileable())
       grid = chooseGrid(func, classes, target);

@@ -1,0 +1,174 @@
+// Tensors computed from others: elements of a linalg.generic's results, slices, reshapes.
+#include "lib/Conversion/TiledToTriton/ProgramEmitter.h"
+#include "lib/Conversion/TiledToTriton/ScalarOps.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace lamina;
+
+static BlockBuilder::Key getKey(Value value, ArrayRef<AxisBlock> indices) {
+  BlockBuilder::Key key{value.getAsOpaquePointer(), {}};
+  for (const AxisBlock &index : indices)
+    key.second.push_back(index.value.getAsOpaquePointer());
+  return key;
+}
+
+static unsigned getLevel(ArrayRef<AxisBlock> indices) {
+  unsigned level = 0;
+  for (const AxisBlock &index : indices)
+    level = std::max(level, index.level);
+  return level;
+}
+
+AxisBlock ProgramEmitter::read(Value tensor, const Indices &indices) {
+  return blocks.remember(getKey(tensor, indices), getLevel(indices), [&] { return compute(tensor, indices); });
+}
+
+AxisBlock ProgramEmitter::compute(Value tensor, const Indices &indices) {
+  Type element = getElementTypeOrSelf(tensor.getType());
+  if (auto argument = dyn_cast<BlockArgument>(tensor)) {
+    if (auto forall = dyn_cast<scf::ForallOp>(argument.getOwner()->getParentOp()))
+      return read(forall.getOutputs()[argument.getArgNumber() - forall.getRank()], indices);
+    return load(argument.getArgNumber(), indices);
+  }
+  Operation *op = tensor.getDefiningOp();
+  if (auto generic = dyn_cast<linalg::GenericOp>(op))
+    return readGeneric(generic, cast<OpResult>(tensor).getResultNumber(), indices);
+  if (auto fill = dyn_cast<linalg::FillOp>(op))
+    return getScalar(fill.getInputs().front());
+  if (auto cast = dyn_cast<tensor::CastOp>(op))
+    return read(cast.getSource(), indices);
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    if (auto value = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      return blocks.constant(value.getSplatValue<TypedAttr>());
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+    llvm::SmallBitVector dropped = slice.getDroppedDims();
+    Indices inner;
+    unsigned next = 0;
+    for (auto [dim, offset, stride] : llvm::enumerate(slice.getMixedOffsets(), slice.getMixedStrides())) {
+      AxisBlock at = getScalar(offset);
+      if (!dropped.test(dim))
+        at = blocks.add(at, blocks.multiply(indices[next++], getScalar(stride)));
+      inner.push_back(at);
+    }
+    return read(slice.getSource(), inner);
+  }
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+    Indices inner(collapse.getSrcType().getRank());
+    for (auto [dim, group] : llvm::enumerate(collapse.getReassociationIndices())) {
+      AxisBlock left = indices[dim];
+      for (int64_t source : llvm::reverse(group)) {
+        if (source == group.front()) {
+          inner[source] = left;
+          continue;
+        }
+        AxisBlock size = getDimExtent(collapse.getSrc(), source).size;
+        inner[source] = blocks.make<arith::RemUIOp>(left, size);
+        left = blocks.make<arith::DivUIOp>(left, size);
+      }
+    }
+    return read(collapse.getSrc(), inner);
+  }
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
+    Indices inner;
+    for (const ReassociationIndices &group : expand.getReassociationIndices()) {
+      AxisBlock linear = blocks.index(0);
+      for (int64_t dim : group)
+        linear = blocks.add(blocks.multiply(linear, getDimExtent(tensor, dim).size), indices[dim]);
+      inner.push_back(linear);
+    }
+    return read(expand.getSrc(), inner);
+  }
+  return fail(op, "has no form in Triton IR", element);
+}
+
+AxisBlock ProgramEmitter::readGeneric(linalg::GenericOp op, unsigned result, const Indices &indices) {
+  AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(result));
+  Indices loops(op.getNumLoops());
+  for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
+    auto loop = dyn_cast<AffineDimExpr>(expr);
+    if (!loop)
+      return fail(op, "has a result that is not indexed by its loops", getElementTypeOrSelf(op.getResult(result).getType()));
+    loops[loop.getPosition()] = indices[dim];
+  }
+  if (llvm::all_of(loops, [](const AxisBlock &loop) { return static_cast<bool>(loop); }))
+    return getBodyValue(op, op.getBody()->getTerminator()->getOperand(result), loops);
+  if (op->hasAttr("lamina.contraction"))
+    if (AxisBlock product = contract(op, loops))
+      return product;
+  return reduce(op, result, loops);
+}
+
+AxisBlock ProgramEmitter::getBodyValue(linalg::GenericOp op, Value value, const Indices &loops) {
+  if (value.getParentBlock() != op.getBody())
+    return getScalar(value);
+  return blocks.remember(getKey(value, loops), getLevel(loops), [&] { return computeBodyValue(op, value, loops); });
+}
+
+AxisBlock ProgramEmitter::readOperand(linalg::GenericOp op, OpOperand &operand, const Indices &loops) {
+  if (!isa<RankedTensorType>(operand.get().getType()))
+    return getScalar(operand.get());
+  Indices indices;
+  for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults())
+    indices.push_back(evaluate(expr, loops, {}));
+  return read(operand.get(), indices);
+}
+
+AxisBlock ProgramEmitter::computeBodyValue(linalg::GenericOp op, Value value, const Indices &loops) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return readOperand(op, op->getOpOperand(argument.getArgNumber()), loops);
+  Operation *inner = value.getDefiningOp();
+  if (auto index = dyn_cast<linalg::IndexOp>(inner))
+    return loops[index.getDim()];
+  if (auto extract = dyn_cast<tensor::ExtractOp>(inner)) {
+    Indices indices;
+    for (Value index : extract.getIndices())
+      indices.push_back(blocks.castInteger(getBodyValue(op, index, loops), blocks.indexType));
+    return read(extract.getTensor(), indices);
+  }
+  if (isa<scf::ForOp>(inner))
+    return convertLoop(op, cast<OpResult>(value), loops);
+  SmallVector<AxisBlock> operands;
+  for (Value operand : inner->getOperands())
+    operands.push_back(getBodyValue(op, operand, loops));
+  AxisBlock result = convertScalarOp(blocks, inner, operands);
+  return result ? result : fail(inner, "has no form in Triton IR", value.getType());
+}
+
+/// A loop on scalars, such as that of an integer power: its values become blocks over all the axes that it starts from.
+AxisBlock ProgramEmitter::convertLoop(linalg::GenericOp op, OpResult result, const Indices &given) {
+  auto loop = cast<scf::ForOp>(result.getOwner());
+  IRMapping mapping;
+  Block &body = *loop.getBody();
+  SmallVector<AxisBlock> inits;
+  for (Value init : loop.getInitArgs())
+    inits.push_back(getBodyValue(op, init, given));
+  SmallVector<const Axis *, 3> axes = blocks.join(inits);
+  SmallVector<Value> starts;
+  for (const AxisBlock &init : inits)
+    starts.push_back(blocks.expand(init, axes).value);
+  AxisBlock low = getBodyValue(op, loop.getLowerBound(), given), step = getBodyValue(op, loop.getStep(), given);
+  auto lowValue = getConstantIntValue(loop.getLowerBound()), stepValue = getConstantIntValue(loop.getStep());
+  if (lowValue != 0 || !stepValue)
+    return fail(loop, "has bounds that have no form in Triton IR", result.getType());
+  scf::ForOp made = blocks.enterLoop(getBodyValue(op, loop.getUpperBound(), given), *stepValue, starts);
+  unsigned level = blocks.getLevel();
+  llvm::DenseMap<Value, AxisBlock> values;
+  values[loop.getInductionVar()] = {made.getInductionVar(), {}, level};
+  for (auto [old, arg] : llvm::zip_equal(loop.getRegionIterArgs(), made.getRegionIterArgs()))
+    values[old] = {arg, axes, level};
+  auto lookUp = [&](Value value) { return values.contains(value) ? values[value] : getBodyValue(op, value, given); };
+  for (Operation &inner : body.without_terminator()) {
+    SmallVector<AxisBlock> operands = llvm::map_to_vector(inner.getOperands(), lookUp);
+    AxisBlock converted = convertScalarOp(blocks, &inner, operands);
+    if (!converted)
+      converted = fail(&inner, "has no form in Triton IR", inner.getResult(0).getType());
+    values[inner.getResult(0)] = converted;
+  }
+  SmallVector<Value> yields;
+  for (Value value : body.getTerminator()->getOperands())
+    yields.push_back(blocks.expand(lookUp(value), axes).value);
+  blocks.leaveLoop(yields);
+  return {made.getResult(result.getResultNumber()), axes, blocks.getLevel()};
+}

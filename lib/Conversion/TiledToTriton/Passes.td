@@ -1,0 +1,38 @@
+// Passes that turn tiled kernels into Triton IR.
+#ifndef LAMINA_CONVERSION_TILED_TO_TRITON_TD
+#define LAMINA_CONVERSION_TILED_TO_TRITON_TD
+include "mlir/Pass/PassBase.td"
+
+def ConvertTiledToTriton : Pass<"lamina-convert-tiled-to-triton", "mlir::ModuleOp"> {
+  let summary = "tiled kernels become tt.funcs of one program for each iteration of their scf.forall";
+  let description = [{
+    The arguments of a `tt.func` are pointers to the kernel's inputs and outputs, then the values of its symbols. Its grid has one
+    dimension: the product of `kernel.grid`, which it keeps; the position in it is taken apart, last dimension fastest.
+
+    What a program stores is computed from what it reads, on demand. A dimension of bounded extent becomes an axis of blocks, of the
+    next power of two, with a mask from the extent; a longer one, or one of unknown extent, becomes an `scf.for` over chunks. Each
+    value is computed in the outermost loop that it depends on. A reduction selects the identity at its inactive elements.
+    A contraction becomes `tt.dot` over a loop along the contracted dimension, if both its operands have a block of rows or columns,
+    else a reduction of products.
+
+    Indices have 32 bits unless a static size needs more; `kernel.index_bits` says so, and a caller must check that arguments
+    of unknown size have at most 2^31 - 1 elements. Sizes that are not
+    known are taken to be no multiple of anything. Pointers are marked as 16-byte aligned where every launch in the module passes
+    a whole tensor or a view at an aligned offset; the memory of the host function's own arguments is taken to be aligned.
+
+    Scans, scatters and constants of several values are refused. The size of the result is linear in the kernel, but for values that
+    are read at different indices, which are computed for each.
+  }];
+  let options = [
+    Option<"maxElements", "max-elements", "int64_t", "65536", "the most elements of a block">,
+    Option<"chunkElements", "chunk-elements", "int64_t", "2048", "elements of a block inside a loop over chunks">,
+    Option<"depth", "depth", "int64_t", "32", "elements along the contracted dimension in one tt.dot">,
+    Option<"indexBits", "index-bits", "int64_t", "32", "bits of indices: 32 or 64">,
+  ];
+  let statistics = [
+    Statistic<"numKernels", "kernels", "kernels converted">,
+    Statistic<"numDots", "dots", "contractions that became tt.dot">,
+  ];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect", "mlir::scf::SCFDialect", "lamina::tt::TTDialect"];
+}
+#endif

@@ -1,0 +1,112 @@
+// One program of a kernel: blocks of its tensors, computed on demand.
+#ifndef LAMINA_CONVERSION_TILED_TO_TRITON_PROGRAM_EMITTER_H
+#define LAMINA_CONVERSION_TILED_TO_TRITON_PROGRAM_EMITTER_H
+
+#include "dialects/Kernel/Kernel.h"
+#include "lib/Conversion/TiledToTriton/AxisBlock.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace lamina {
+
+struct ProgramOptions {
+  int64_t maxElements, chunkElements, depth;
+};
+
+class ProgramEmitter {
+public:
+  /// The arguments of `program` are the kernel's, as pointers, then its symbols.
+  ProgramEmitter(kernel::FuncOp kernel, tt::FuncOp program, mlir::Type indexType, const ProgramOptions &options);
+  /// Emits all the program; an error has been reported if this fails.
+  mlir::LogicalResult run();
+  unsigned numDots = 0;
+
+private:
+  using Indices = llvm::SmallVector<AxisBlock>;
+  /// A result, the box of an output that it is written to, and that output's argument.
+  struct Output {
+    mlir::Value value;
+    llvm::SmallVector<mlir::OpFoldResult> offsets, sizes;
+    unsigned argument;
+  };
+  /// How far a dimension goes: a scalar, and the largest value that it is known to have.
+  struct Extent {
+    AxisBlock size;
+    std::optional<int64_t> bound;
+    /// What indices below the bound are compared with: may be larger than the size, where that is the least of this and the bound.
+    AxisBlock limit;
+  };
+  /// How loops over dimensions are made: an axis each, of all the dimension or of a chunk of it.
+  struct Loop {
+    unsigned dim;
+    Extent extent;
+    int64_t chunk;
+  };
+
+  // Scalars of the program, and reads of tensors.
+  AxisBlock getScalar(mlir::Value value);
+  AxisBlock getScalar(mlir::OpFoldResult value);
+  AxisBlock evaluate(mlir::AffineExpr expr, llvm::ArrayRef<AxisBlock> dims, llvm::ArrayRef<AxisBlock> symbols);
+  AxisBlock evaluateLeast(mlir::AffineMap map, mlir::ValueRange operands, bool skipConstants);
+  AxisBlock read(mlir::Value tensor, const Indices &indices);
+  AxisBlock compute(mlir::Value tensor, const Indices &indices);
+  AxisBlock load(unsigned argument, const Indices &indices);
+  AxisBlock getPointers(unsigned argument, const Indices &indices);
+  void store(const Output &output, const Indices &indices, const AxisBlock &value);
+
+  // Linalg ops.
+  AxisBlock readGeneric(mlir::linalg::GenericOp op, unsigned result, const Indices &indices);
+  AxisBlock getBodyValue(mlir::linalg::GenericOp op, mlir::Value value, const Indices &loops);
+  AxisBlock computeBodyValue(mlir::linalg::GenericOp op, mlir::Value value, const Indices &loops);
+  AxisBlock readOperand(mlir::linalg::GenericOp op, mlir::OpOperand &operand, const Indices &loops);
+  AxisBlock convertLoop(mlir::linalg::GenericOp op, mlir::OpResult result, const Indices &loops);
+  AxisBlock reduce(mlir::linalg::GenericOp op, unsigned result, Indices loops);
+  AxisBlock contract(mlir::linalg::GenericOp op, const Indices &loops);
+
+  // Extents and axes.
+  AxisBlock getSize(mlir::AffineExpr size);
+  Extent getExtent(mlir::OpFoldResult size);
+  Extent getDimExtent(mlir::Value tensor, unsigned dim);
+  Extent getLoopExtent(mlir::linalg::GenericOp op, unsigned loop);
+  /// The size of an axis for all of a bounded extent.
+  int64_t getBlockSize(const Extent &extent);
+  /// An index that runs over all of a bounded extent, along an axis that is none of `used`.
+  AxisBlock getWhole(const Extent &extent, llvm::ArrayRef<const Axis *> used);
+  /// Runs `body` inside loops over chunks, with the indices of `loops` set.
+  void runLoops(llvm::ArrayRef<Loop> loops, Indices &indices, llvm::SmallVector<mlir::Value> &carried,
+                llvm::function_ref<void(llvm::SmallVector<mlir::Value> &)> body);
+  /// Chooses axes and loops for dimensions beside the axes of `used`; those that are whole are set in `indices`.
+  llvm::SmallVector<Loop> choose(llvm::ArrayRef<std::pair<unsigned, Extent>> dims, llvm::ArrayRef<const Axis *> used, Indices &indices);
+
+  AxisBlock fail(mlir::Operation *op, const llvm::Twine &message, mlir::Type type);
+  void emitOutputs(llvm::ArrayRef<Output> outputs);
+
+  kernel::FuncOp kernel;
+  tt::FuncOp program;
+  ProgramOptions options;
+  BlockBuilder blocks;
+  bool failed = false;
+  /// The least size of an axis: tt.dot's, in a kernel with contractions.
+  int64_t minBlock = 1;
+  double nextOrder = 0;
+  llvm::DenseMap<mlir::Value, AxisBlock> scalars;
+  llvm::DenseMap<mlir::AffineExpr, AxisBlock> sizes;
+  /// Axes over a whole extent, by its size.
+  std::vector<std::pair<mlir::Value, const Axis *>> wholeAxes;
+};
+
+/// Reductions: how two of their states combine, and what one element is as a state.
+struct Reduction {
+  /// The values in the generic's body of an element's state.
+  llvm::SmallVector<mlir::Value> element;
+  llvm::SmallVector<mlir::TypedAttr> identity;
+  /// Combines two states of scalars or blocks.
+  std::function<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, mlir::ValueRange, mlir::ValueRange)> combine;
+  /// Which value of the state is the result.
+  unsigned result = 0;
+};
+/// The reduction that makes a result of the op, if it is of a known form.
+std::optional<Reduction> matchReduction(mlir::linalg::GenericOp op, unsigned result);
+
+} // namespace lamina
+#endif

@@ -1,0 +1,92 @@
+// lamina-convert-tiled-to-triton: the pass around the emitter of programs.
+#include "lib/Conversion/TiledToTriton/ProgramEmitter.h"
+#include "lib/Transforms/Tiling/GridChoice.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+using namespace mlir;
+using namespace lamina;
+
+namespace lamina {
+#define GEN_PASS_DECL_CONVERTTILEDTOTRITON
+#define GEN_PASS_DEF_CONVERTTILEDTOTRITON
+#include "lib/Conversion/TiledToTriton/Passes.h.inc"
+} // namespace lamina
+
+namespace {
+/// Whether the memory of a value of the host function begins at a multiple of 16 bytes, if the function's arguments do.
+bool isAligned(Value value) {
+  auto isMultiple = [](AffineMapAttr offset, int64_t of) { return offset.getValue().getResult(0).isMultipleOf(of); };
+  Operation *op = value.getDefiningOp();
+  if (auto view = dyn_cast_or_null<kernel::ViewOp>(op)) {
+    int64_t bytes = std::max(1u, getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth() / 8);
+    return isMultiple(view.getOffsetAttr(), std::max<int64_t>(1, 16 / bytes)) && isAligned(view.getOperand());
+  }
+  if (auto alloc = dyn_cast_or_null<kernel::AllocOp>(op))
+    return isMultiple(alloc.getOffsetAttr(), 16);
+  return true;
+}
+
+struct ConvertTiledToTriton : lamina::impl::ConvertTiledToTritonBase<ConvertTiledToTriton> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    // Which arguments of each kernel are not aligned in some launch.
+    llvm::StringMap<llvm::SmallDenseSet<unsigned>> misaligned;
+    getOperation().walk([&](kernel::LaunchOp launch) {
+      auto operands = llvm::to_vector(llvm::concat<Value>(launch.getIns(), launch.getOuts()));
+      for (auto [i, operand] : llvm::enumerate(operands))
+        if (!isAligned(operand))
+          misaligned[launch.getKernel()].insert(i);
+    });
+    for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<kernel::FuncOp>())) {
+      if (!kernel->hasAttr("kernel.grid")) {
+        kernel.emitOpError("is not tiled");
+        return signalPassFailure();
+      }
+      if (failed(convert(kernel, misaligned[kernel.getSymName()])))
+        return signalPassFailure();
+      ++numKernels;
+    }
+  }
+
+  /// 32 unless an argument of static size is too large for it.
+  int64_t getIndexBits(kernel::FuncOp kernel) {
+    for (Type type : kernel.getArgumentTypes())
+      if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.hasStaticShape() && tensor.getNumElements() > INT32_MAX)
+        return 64;
+    return indexBits;
+  }
+
+  LogicalResult convert(kernel::FuncOp kernel, const llvm::SmallDenseSet<unsigned> &misaligned) {
+    OpBuilder b(kernel);
+    auto indexType = b.getIntegerType(getIndexBits(kernel));
+    SmallVector<Type> types;
+    for (Type type : kernel.getArgumentTypes()) {
+      Type element = getElementTypeOrSelf(type);
+      if (!isa<RankedTensorType>(type) || !isa<IntegerType, FloatType>(element))
+        return kernel.emitOpError("has an argument of type ") << type << ", which Triton has not";
+      types.push_back(tt::PtrType::get(&getContext(), element.isInteger(1) ? b.getI8Type() : element));
+    }
+    types.append(kernel.getNumSymbols(), indexType);
+    std::string name = kernel.getSymName().str();
+    kernel.setSymName(name + "__tiled");
+    auto program = tt::FuncOp::create(b, kernel.getLoc(), name, b.getFunctionType(types, {}));
+    b.createBlock(&program.getBody(), {}, types, SmallVector<Location>(types.size(), kernel.getLoc()));
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+      if (!misaligned.contains(i))
+        program.setArgAttr(i, "tt.divisibility", b.getI32IntegerAttr(16));
+    for (StringRef kept : {"kernel.grid", "outs"})
+      program->setAttr(kept == "outs" ? "kernel.outs" : kept, kernel->getAttr(kept));
+    program->setAttr("kernel.index_bits", b.getI64IntegerAttr(indexType.getWidth()));
+    ProgramEmitter emitter(kernel, program, indexType, {maxElements, chunkElements, depth});
+    if (failed(emitter.run()))
+      return failure();
+    numDots += emitter.numDots;
+    kernel.erase();
+    return success();
+  }
+};
+} // namespace

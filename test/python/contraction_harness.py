@@ -114,7 +114,7 @@ class Program:
             *[ctypes.addressof(pointers) + i * ctypes.sizeof(ctypes.c_void_p) for i in range(len(arrays))]
         )
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.functions[number])
-        return lambda _keep=(descriptors, pointers, arrays): function(packed)
+        return lambda _keep=(self, descriptors, pointers, arrays): function(packed)
 
     def run(self, number: int, *arrays: np.ndarray) -> None:
         self.bind(number, *arrays)()

@@ -152,7 +152,8 @@ FailureOr<Match> lamina::contraction::matchProblem(linalg::LinalgOp op) {
     uses[number].assign(loops, false);
     AffineMap map = op.getMatchingIndexingMap(&operand);
     if (number == 1 && match.packedColumns) {
-      if (type.getRank() != 3 || type.getDimSize(2) != match.packedColumns || strides[2] != 1)
+      if (type.getRank() != 3 || strides[2] != 1 ||
+          (ShapedType::isStatic(type.getDimSize(2)) && type.getDimSize(2) != match.packedColumns))
         return failure();
       continue;
     }

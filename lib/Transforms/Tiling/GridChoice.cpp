@@ -142,7 +142,16 @@ SmallVector<GridDim *> Chooser::getTransposedDims() {
 /// Whole inner dimensions, up to the number of elements that a program is given. Where an input is contiguous along another
 /// dimension, a program takes whole cache lines of that one too.
 void Chooser::tilePointwise() {
-  int64_t left = target.pointwiseElements;
+  int64_t whole = 1;
+  for (unsigned i = 0; i < func.getOuts(); ++i) {
+    Value result = func.getBody().front().getTerminator()->getOperand(i);
+    int64_t elements = 1;
+    for (auto [dim, size] : llvm::enumerate(getArgumentSizes(func, func.getNumIns() + i)))
+      if (llvm::none_of(grid, [&](const GridDim &each) { return each.dimClass == classes.getClass(result, dim); }))
+        elements *= std::max<int64_t>(1, getEstimate(size));
+    whole = std::max(whole, elements);
+  }
+  int64_t left = std::max<int64_t>(1, target.pointwiseElements / whole);
   if (grid.size() > 1)
     for (GridDim *dim : getTransposedDims()) {
       dim->tile = std::max<int64_t>(1, std::min(getStatic(dim->size).value_or(left), 4 * target.vectorLanes));

@@ -12,6 +12,7 @@ using namespace mlir;
 using namespace lamina;
 
 namespace lamina {
+#define GEN_PASS_DECL_TILEKERNELS
 #define GEN_PASS_DEF_TILEKERNELS
 #include "lib/Transforms/Tiling/Passes.h.inc"
 } // namespace lamina

@@ -14,7 +14,7 @@ from lamina._lib import _lamina
 _lamina.register_passes()
 
 LOWERING = (
-    "canonicalize,cse,lamina-bufferize-kernels,convert-linalg-to-loops,canonicalize,lamina-lower-grid,lamina-cpu-to-llvm"
+    "canonicalize,cse,lamina-bufferize-kernels,convert-linalg-to-loops,canonicalize,lamina-expand-bf16,lamina-lower-grid,lamina-cpu-to-llvm"
 )
 
 

@@ -81,17 +81,11 @@ void lamina::emitScatter(Emitter &emitter, prim::ScatterOp op) {
     high.push_back(emitter.getSizeValue(size));
     step.push_back(arith::ConstantIndexOp::create(builder, loc, 1));
   }
-  for (Value operand : op->getOperands()) // symbols are made at the function's entry, not inside the loops
-    for (AffineExpr size : emitter.getSizes(operand))
-      emitter.getSize(size);
   auto nest = scf::buildLoopNest(builder, loc, low, high, step, ValueRange{tensor},
                                  [&](OpBuilder &b, Location, ValueRange position, ValueRange state) -> scf::ValueVector {
                                    return {applyUpdate(emitter, op, b, position, state.front())};
                                  });
-  if (nest.loops.empty()) {
-    emitter.define(op.getResult(), nest.results.front());
-    return;
-  }
-  nest.loops.front()->setAttr("lamina.scatter", builder.getUnitAttr());
+  if (!nest.loops.empty())
+    nest.loops.front()->setAttr("lamina.scatter", builder.getUnitAttr());
   emitter.define(op.getResult(), nest.results.front());
 }

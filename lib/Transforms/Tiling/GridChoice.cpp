@@ -46,6 +46,7 @@ private:
   void collectHeavyOps();
   void collectCandidates();
   void keepShared();
+  SmallVector<GridDim *> getTransposedDims();
   void tilePointwise();
   void tileReduction();
   void tileContraction(linalg::LinalgOp op);
@@ -121,10 +122,44 @@ void Chooser::keepShared() {
   }
 }
 
-/// Whole inner dimensions, up to the number of elements that a program is given.
+/// Dimensions other than the last along which some input is contiguous.
+SmallVector<GridDim *> Chooser::getTransposedDims() {
+  SmallVector<GridDim *> result;
+  for (auto op : func.getBody().front().getOps<linalg::LinalgOp>())
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      AffineMap map = op.getMatchingIndexingMap(operand);
+      auto last = map.getNumResults() > 1 ? dyn_cast<AffineDimExpr>(map.getResults().back()) : nullptr;
+      if (!last)
+        continue;
+      unsigned dimClass = classes.getClass(op, last.getPosition());
+      for (GridDim &dim : MutableArrayRef<GridDim>(grid).drop_back())
+        if (dim.dimClass == dimClass && map.isFunctionOfDim(last.getPosition()) && !llvm::is_contained(result, &dim))
+          result.push_back(&dim);
+    }
+  return result;
+}
+
+/// Whole inner dimensions, up to the number of elements that a program is given. Where an input is contiguous along another
+/// dimension, a program takes whole cache lines of that one too.
 void Chooser::tilePointwise() {
-  int64_t left = target.pointwiseElements;
+  int64_t whole = 1;
+  for (unsigned i = 0; i < func.getOuts(); ++i) {
+    Value result = func.getBody().front().getTerminator()->getOperand(i);
+    int64_t elements = 1;
+    for (auto [dim, size] : llvm::enumerate(getArgumentSizes(func, func.getNumIns() + i)))
+      if (llvm::none_of(grid, [&](const GridDim &each) { return each.dimClass == classes.getClass(result, dim); }))
+        elements *= std::max<int64_t>(1, getEstimate(size));
+    whole = std::max(whole, elements);
+  }
+  int64_t left = std::max<int64_t>(1, target.pointwiseElements / whole);
+  if (grid.size() > 1)
+    for (GridDim *dim : getTransposedDims()) {
+      dim->tile = std::max<int64_t>(1, std::min(getStatic(dim->size).value_or(left), 4 * target.vectorLanes));
+      left = std::max<int64_t>(1, left / dim->tile);
+    }
   for (GridDim &dim : llvm::reverse(grid)) {
+    if (dim.tile)
+      continue;
     int64_t size = getStatic(dim.size).value_or(left);
     dim.tile = std::max<int64_t>(1, std::min(size, left));
     left /= dim.tile;

@@ -161,6 +161,9 @@ class CPUTarget:
     name = "cpu"
 
     def __init__(self, description: Optional[CPUDescription] = None, level: int = 1):
+        from lamina._lib import _lamina
+
+        _lamina.register_passes()
         self.description = description or CPUDescription.host()
         self.level = level
 
@@ -237,7 +240,16 @@ class CPUTarget:
             for argument in program.arguments
             if argument.constant is not None
         }
-        return CPUExecutable(self.compile_module(program.module.operation.clone()), constants)
+        from mlir import ir
+
+        from lamina._lib import _lamina
+
+        # A copy in a context of its own: a pass that crashes costs no more than that.
+        context = ir.Context()
+        _lamina.register_dialects(context)
+        text = program.module.operation.get_asm(enable_debug_info=True)
+        module = _lamina.parse_module(text, context, "program.mlir")
+        return CPUExecutable(self.compile_module(module), constants)
 
 
 class _State(threading.local):

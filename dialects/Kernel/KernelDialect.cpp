@@ -126,8 +126,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (auto [i, type, argument] : llvm::enumerate(types, func.getArgumentTypes()))
     if (!canPass(type, argument))
       return emitOpError("argument ") << i << " has type " << type << ", the kernel's has " << argument;
-  for (auto [i, out, result] : llvm::enumerate(getOuts(), getResultTypes()))
-    if (out.getType() != result)
+  for (auto [i, out] : llvm::enumerate(getOuts()))
+    if (Type result = getResultTypes()[i]; out.getType() != result)
       return emitOpError("output ") << i << " has type " << result << ", its destination has " << out.getType();
   // The symbols that the body uses beyond those of the sizes are not looked for: that would walk it at each launch.
   for (unsigned i = 0; i < func.getNumArguments(); ++i)
@@ -165,7 +165,7 @@ LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttrib
     return success();
   auto map = dyn_cast<AffineMapAttr>(attr.getValue());
   if (!map)
-    return op->emitOpError() << attr.getName() << " is an affine map";
+    return op->emitOpError() << attr.getName().getValue() << " is an affine map";
   return verifyExprs(map.getValue(), arena ? 1 : map.getValue().getNumResults(), attr.getName(),
                      [&] { return op->emitOpError(); });
 }

@@ -66,7 +66,7 @@ def Prim_CompareOp : Prim_InferredOp<"compare", [Elementwise, SameTypeOperands, 
 
     ```mlir
     func.func @compare(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xi1> {
-      %0 = prim.compare lt %x, %y : tensor<4xf32>
+      %0 = prim.compare <lt> %x, %y : tensor<4xf32>
       return %0 : tensor<4xi1>
     }
     ```

@@ -145,6 +145,7 @@ static LogicalResult verifySymbols(Operation *op, Attribute attr) {
   auto array = dyn_cast<ArrayAttr>(attr);
   if (!array)
     return op->emitOpError("prim.symbols is an array of dictionaries");
+  const StringRef keys[] = {"min", "max"};
   if (array.size() > kMaxSymbols)
     return op->emitOpError("prim.symbols has more than ") << kMaxSymbols << " symbols";
   for (auto [i, entry] : llvm::enumerate(array)) {
@@ -152,7 +153,7 @@ static LogicalResult verifySymbols(Operation *op, Attribute attr) {
     if (!dict || !dict.getAs<StringAttr>("name"))
       return op->emitOpError("prim.symbols: entry ") << i << " is no dictionary with a string `name`";
     int64_t bounds[2] = {0, std::numeric_limits<int64_t>::max()};
-    for (auto [k, key] : llvm::enumerate(ArrayRef<StringRef>{"min", "max"}))
+    for (auto [k, key] : llvm::enumerate(keys))
       if (Attribute bound = dict.get(key)) {
         auto integer = dyn_cast<IntegerAttr>(bound);
         if (!integer || !integer.getType().isInteger(64))
@@ -188,7 +189,7 @@ LogicalResult PrimDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return success();
   auto func = dyn_cast<FunctionOpInterface>(op);
   if (!func)
-    return op->emitOpError() << attr.getName() << " is an attribute of functions";
+    return op->emitOpError() << attr.getName().getValue() << " is an attribute of functions";
   return symbols ? verifySymbols(op, attr.getValue()) : verifyChecks(func, attr.getValue());
 }
 

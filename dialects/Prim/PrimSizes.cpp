@@ -118,36 +118,40 @@ public:
   }
 
 private:
-  /// The terms that the divisor (one term) divides leave the quotient; the rest stays under the operator. The divisor
-  /// must be positive where it is a constant, else the expression is kept.
-  Polynomial divide(AffineExprKind kind, const Polynomial &lhs, const Polynomial &rhs) {
+  /// What the divisor (one term) divides leaves the quotient, so that coefficients under the operator are in
+  /// 0..divisor-1; the rest stays there. A constant divisor below 1 stays as it is.
+  Polynomial divide(AffineExprKind kind, Polynomial lhs, const Polynomial &rhs) {
+    std::optional<int64_t> divisor = rhs.getConstant();
+    if (divisor && kind == AffineExprKind::CeilDiv && *divisor > 0) {
+      lhs.add(Monomial{}, *divisor - 1);
+      kind = AffineExprKind::FloorDiv;
+    }
     bool mod = kind == AffineExprKind::Mod;
+    bool single = rhs.terms.size() == 1 && rhs.terms.begin()->second > 0;
     Polynomial quotient, rest;
     quotient.overflow = lhs.overflow || rhs.overflow;
-    bool single = rhs.terms.size() == 1 && rhs.terms.begin()->second > 0;
     for (auto &[monomial, coefficient] : lhs.terms) {
-      std::optional<Monomial> factors;
-      if (single && coefficient % rhs.terms.begin()->second == 0)
-        factors = without(monomial, rhs.terms.begin()->first);
-      if (factors)
-        quotient.add(*factors, coefficient / rhs.terms.begin()->second);
-      else
+      std::optional<Monomial> factors = single ? without(monomial, rhs.terms.begin()->first) : std::nullopt;
+      if (factors) {
+        quotient.add(*factors, llvm::divideFloorSigned(coefficient, rhs.terms.begin()->second));
+        rest.add(monomial, llvm::mod(coefficient, rhs.terms.begin()->second));
+      } else {
         rest.add(monomial, coefficient);
+      }
     }
-    if (rest.terms.empty())
-      return mod ? Polynomial() : quotient;
-    auto a = rest.getConstant(), b = rhs.getConstant();
     Polynomial result;
-    result.overflow = quotient.overflow;
+    result.overflow = quotient.overflow || rest.overflow;
     if (!mod)
       result = quotient;
-    if (a && b && *b > 0) {
-      result.add(Monomial{}, mod                                ? llvm::mod(*a, *b)
-                             : kind == AffineExprKind::FloorDiv ? llvm::divideFloorSigned(*a, *b)
-                                                                : llvm::divideCeilSigned(*a, *b));
+    std::optional<int64_t> left = rest.getConstant();
+    if (left && divisor && *divisor > 0) {
+      // Already reduced to 0..divisor-1.
+      if (mod)
+        result.add(Monomial{}, *left);
       return result;
     }
-    // A remainder of something already in 0..b-1 cannot be seen here, so nested remainders stay.
+    if (rest.terms.empty())
+      return result;
     AffineExpr atom = getAffineBinaryOpExpr(kind, rest.getExpr(context), rhs.getExpr(context));
     result.add(Monomial{atom}, 1);
     return result;

@@ -17,7 +17,7 @@ def Prim_ReduceOp : Prim_InferredOp<"reduce"> {
 
     ```mlir
     func.func @reduce(%x: tensor<4x8xf32>) -> tensor<4xf32> {
-      %0 = prim.reduce sum %x dims [1] : tensor<4x8xf32> to tensor<4xf32>
+      %0 = prim.reduce <sum> %x dims [1] : tensor<4x8xf32> to tensor<4xf32>
       return %0 : tensor<4xf32>
     }
     ```
@@ -39,7 +39,7 @@ def Prim_ArgReduceOp : Prim_InferredOp<"arg_reduce"> {
 
     ```mlir
     func.func @arg_reduce(%x: tensor<4x8xf32>) -> tensor<4xi64> {
-      %0 = prim.arg_reduce max %x dim 1 : tensor<4x8xf32> to tensor<4xi64>
+      %0 = prim.arg_reduce <max> %x dim 1 : tensor<4x8xf32> to tensor<4xi64>
       return %0 : tensor<4xi64>
     }
     ```
@@ -61,7 +61,7 @@ def Prim_ScanOp : Prim_Op<"scan", [SameOperandsAndResultType]> {
 
     ```mlir
     func.func @scan(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
-      %0 = prim.scan sum %x dim 1 : tensor<4x8xf32>
+      %0 = prim.scan <sum> %x dim 1 : tensor<4x8xf32>
       return %0 : tensor<4x8xf32>
     }
     ```
@@ -107,7 +107,7 @@ def Prim_ReduceWindowOp : Prim_Op<"reduce_window", [AllElementTypesMatch<["opera
 
     ```mlir
     func.func @reduce_window(%x: tensor<1x8xf32>) -> tensor<1x4xf32> {
-      %0 = prim.reduce_window max %x window [1, 3] strides [1, 2] dilations [1, 1] low [0, 1] high [0, 1]
+      %0 = prim.reduce_window <max> %x window [1, 3] strides [1, 2] dilations [1, 1] low [0, 1] high [0, 1]
         : tensor<1x8xf32> to tensor<1x4xf32>
       return %0 : tensor<1x4xf32>
     }

@@ -275,7 +275,7 @@ def Prim_ScatterOp : Prim_Op<"scatter", [AllTypesMatch<["operand", "result"]>]> 
 
     ```mlir
     func.func @scatter(%x: tensor<100x16xf32>, %u: tensor<5x16xf32>, %i: tensor<5xi64>) -> tensor<100x16xf32> {
-      %0 = prim.scatter sum %x, %u[%i] dims [0] : (tensor<100x16xf32>, tensor<5x16xf32>, tensor<5xi64>) -> tensor<100x16xf32>
+      %0 = prim.scatter <sum> %x, %u[%i] dims [0] : (tensor<100x16xf32>, tensor<5x16xf32>, tensor<5xi64>) -> tensor<100x16xf32>
       return %0 : tensor<100x16xf32>
     }
     ```

@@ -15,8 +15,9 @@ void addPipelines(nanobind::module_ &m);
 /// Code generation and execution on the CPU.
 void addCPU(nanobind::module_ &m);
 
-/// Raises CompilerError or CompilerCrash unless `status` is success.
-void check(LaminaStatus status, const std::string &message);
+/// Raises CompilerError or CompilerCrash unless `status` is success. After a crash `subject` (an operation, module or
+/// context) is kept for ever: to destroy what a pass left half changed could crash again.
+void check(LaminaStatus status, const std::string &message, nanobind::handle subject = {});
 
 /// The callback that appends to a std::string.
 inline void append(MlirStringRef text, void *string) {

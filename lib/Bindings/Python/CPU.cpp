@@ -141,10 +141,11 @@ void lamina::python::addCPU(nb::module_ &m) {
         "The number of threads that a launch from this thread may use.");
   m.def(
       "emit",
-      [](MlirModule module, const std::string &kind, std::optional<std::pair<std::string, std::string>> processor,
+      [](nb::object object, const std::string &kind, std::optional<std::pair<std::string, std::string>> processor,
          int level, int vectorWidth) -> nb::object {
         if (kind != "llvm" && kind != "asm" && kind != "obj")
           throw nb::value_error("kind must be 'llvm', 'asm' or 'obj'");
+        auto module = mlirModuleFromOperation(nb::cast<MlirOperation>(object.attr("operation")));
         Options options(std::move(processor), level, vectorWidth, 1);
         std::string result, error;
         LaminaStatus status;
@@ -152,7 +153,7 @@ void lamina::python::addCPU(nb::module_ &m) {
           nb::gil_scoped_release release;
           status = laminaEmit(module, toRef(kind), &options.c, append, &result, append, &error);
         }
-        check(status, error);
+        check(status, error, object);
         if (kind == "obj")
           return toBytes(result);
         return nb::str(result.data(), result.size());
@@ -163,8 +164,9 @@ void lamina::python::addCPU(nb::module_ &m) {
       "features), by default the host; `level` 0 to 3 chooses LLVM's IR passes; `vector_width` is in bits, 0 the widest.");
   m.def(
       "compile_objects",
-      [](MlirModule module, std::optional<std::pair<std::string, std::string>> processor, int level, int vectorWidth,
+      [](nb::object object, std::optional<std::pair<std::string, std::string>> processor, int level, int vectorWidth,
          int threads) {
+        auto module = mlirModuleFromOperation(nb::cast<MlirOperation>(object.attr("operation")));
         Options options(std::move(processor), level, vectorWidth, threads);
         std::vector<std::string> objects;
         std::string error;
@@ -176,7 +178,7 @@ void lamina::python::addCPU(nb::module_ &m) {
           };
           status = laminaCompileObjects(module, &options.c, add, &objects, append, &error);
         }
-        check(status, error);
+        check(status, error, object);
         nb::list result;
         for (const std::string &object : objects)
           result.append(toBytes(object));

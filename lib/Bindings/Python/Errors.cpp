@@ -19,9 +19,11 @@ void lamina::python::addErrors(nb::module_ &m) {
   m.attr("CompilerCrash") = nb::handle(compilerCrash);
 }
 
-void lamina::python::check(LaminaStatus status, const std::string &message) {
+void lamina::python::check(LaminaStatus status, const std::string &message, nb::handle subject) {
   if (status == LaminaSuccess)
     return;
+  if (status == LaminaCrash)
+    subject.inc_ref();
   PyErr_SetString(status == LaminaCrash ? compilerCrash : compilerError, message.c_str());
   throw nb::python_error();
 }

@@ -72,8 +72,10 @@ Expected<std::unique_ptr<TargetMachine>> createMachine(const Resolved &options) 
   // A product and a sum round twice, as in eager PyTorch; what may be fused is fma in the IR already.
   targetOptions.AllowFPOpFusion = FPOpFusion::Strict;
   std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
-      triple, options.processor.name, options.processor.features, targetOptions, Reloc::PIC_, std::nullopt,
-      options.level >= 3 ? CodeGenOptLevel::Aggressive : CodeGenOptLevel::Default, /*JIT=*/true));
+      triple, options.processor.name, options.processor.features, targetOptions, Reloc::PIC_,
+      // Not the large model that LLVM takes for a JIT: constants are operands of instructions, and JITLink puts stubs
+      // where a function is far away.
+      CodeModel::Small, options.level >= 3 ? CodeGenOptLevel::Aggressive : CodeGenOptLevel::Default, /*JIT=*/false));
   if (!machine)
     return makeError("LLVM has no code generator for " + triple.str());
   return machine;

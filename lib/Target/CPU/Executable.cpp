@@ -7,9 +7,21 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include <mutex>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 using namespace llvm;
 using namespace lamina::cpu;
+
+/// Linux gives the tile registers of AMX only to a process that asks for them; where there are none, it refuses.
+static void requestMatrixUnit() {
+#if defined(__linux__) && defined(__x86_64__)
+  constexpr int kRequestPermission = 0x1023 /*ARCH_REQ_XCOMP_PERM*/, kTileData = 18 /*XFEATURE_XTILEDATA*/;
+  syscall(SYS_arch_prctl, kRequestPermission, kTileData);
+#endif
+}
 
 Executable::Executable(std::unique_ptr<orc::LLJIT> jit) : jit(std::move(jit)) {}
 Executable::~Executable() = default;
@@ -19,6 +31,7 @@ Expected<std::unique_ptr<Executable>> Executable::load(ArrayRef<std::string> obj
   std::call_once(once, [] {
     InitializeNativeTarget();
     InitializeNativeTargetAsmPrinter();
+    requestMatrixUnit();
   });
   orc::LLJITBuilder builder;
   // Kernels neither throw nor have static constructors, so the platform's support for them is left out.

@@ -184,8 +184,10 @@ Value KernelLowering::castPointer(Value pointer, Type elementType) {
   auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), {pointer.getType(), pointer.getType(), i64});
   Value descriptor = LLVM::PoisonOp::create(builder, loc, type);
   Value zero = LLVM::ConstantOp::create(builder, loc, i64, builder.getI64IntegerAttr(0));
-  for (auto [index, value] : llvm::enumerate(ValueRange{pointer, pointer, zero}))
-    descriptor = LLVM::InsertValueOp::create(builder, loc, descriptor, value, ArrayRef<int64_t>{(int64_t)index});
+  // Allocated pointer, aligned pointer, offset.
+  Value fields[] = {pointer, pointer, zero};
+  for (int64_t index : {0, 1, 2})
+    descriptor = LLVM::InsertValueOp::create(builder, loc, descriptor, fields[index], ArrayRef<int64_t>{index});
   return UnrealizedConversionCastOp::create(builder, loc, MemRefType::get({}, elementType), descriptor).getResult(0);
 }
 

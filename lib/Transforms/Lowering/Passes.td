@@ -64,7 +64,19 @@ def LowerHost : Pass<"lamina-lower-host", "mlir::ModuleOp"> {
     1. Every launch has its outputs as `outs`.
     2. Kernels are functions already (`lamina-lower-grid`).
   }];
+  // The last three are for lamina-cpu-to-llvm: convert-to-llvm names dialects, which must be loaded.
   let dependentDialects = ["mlir::affine::AffineDialect", "mlir::arith::ArithDialect", "mlir::func::FuncDialect",
-    "mlir::LLVM::LLVMDialect"];
+    "mlir::LLVM::LLVMDialect", "mlir::amx::AMXDialect", "mlir::cf::ControlFlowDialect", "mlir::index::IndexDialect"];
+}
+
+def ExpandBF16 : Pass<"lamina-expand-bf16"> {
+  let summary = "conversions between f32 and bf16 become integer arithmetic";
+  let description = [{
+    `arith.extf` from bf16 is a shift, and `arith.truncf` to bf16 rounds to the
+    nearest, ties to even, and keeps denormals, as PyTorch does. The instruction
+    that LLVM would take (`vcvtneps2bf16`) reads denormals as zero, and without
+    it LLVM calls a function for each element. Linear.
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::vector::VectorDialect"];
 }
 #endif

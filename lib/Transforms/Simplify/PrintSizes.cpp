@@ -2,6 +2,7 @@
 #include "dialects/Prim/PrimSizes.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace lamina {
 #define GEN_PASS_DEF_PRINTSIZES

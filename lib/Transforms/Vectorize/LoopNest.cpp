@@ -223,7 +223,7 @@ static unsigned liveValues(Block &body) {
       continue;
     bool isMath = op.getDialect() && isa<math::MathDialect>(op.getDialect()) &&
                   !isa<math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FmaOp, math::FloorOp, math::CeilOp>(op);
-    most = std::max(most, live + (isMath ? 4 : 1)); // a polynomial needs some registers of its own
+    most = std::max(most, live + (isMath ? 5 : 1)); // a polynomial needs some registers of its own
     for (Value operand : llvm::SmallSetVector<Value, 4>(op.operand_begin(), op.operand_end()))
       if (lastUse.lookup(operand) == &op && operand.getParentBlock() == &body && !matchPattern(operand, m_Constant()) &&
           live > 0)
@@ -231,6 +231,58 @@ static unsigned liveValues(Block &body) {
     live += op.getNumResults();
   }
   return most;
+}
+
+/// The factor of dimension `dim` in an index that the body computes, nothing if it is no constant.
+static std::optional<int64_t> factorOf(const LoopNest &nest, Value index, unsigned dim) {
+  // NOLINTNEXTLINE(misc-const-correctness): LinalgOp's accessors are not const.
+  linalg::LinalgOp op = nest.op;
+  if (index.getParentBlock() != op.getBlock())
+    return 0;
+  if (auto argument = dyn_cast<BlockArgument>(index)) {
+    for (const Access &access : nest.accesses)
+      if (op.getMatchingBlockArgument(&op->getOpOperand(access.operand)) == argument && access.dependsOn(dim))
+        return std::nullopt;
+    return 0;
+  }
+  Operation *def = index.getDefiningOp();
+  if (auto dimension = dyn_cast<linalg::IndexOp>(def))
+    return dimension.getDim() == dim ? 1 : 0;
+  SmallVector<int64_t> factors;
+  bool known = true;
+  for (Value operand : def->getOperands()) {
+    std::optional<int64_t> factor = factorOf(nest, operand, dim);
+    known &= factor.has_value();
+    factors.push_back(factor.value_or(0));
+  }
+  if (!known || def->getNumRegions() != 0)
+    return std::nullopt;
+  if (llvm::all_of(factors, [](int64_t factor) { return factor == 0; }))
+    return 0;
+  if (isa<arith::AddIOp>(def))
+    return factors[0] + factors[1];
+  if (isa<arith::SubIOp>(def))
+    return factors[0] - factors[1];
+  if (isa<arith::IndexCastOp>(def))
+    return factors[0];
+  return std::nullopt;
+}
+
+/// Distance between lanes along `dim` of a load in the body.
+static std::optional<int64_t> stepOf(const LoopNest &nest, memref::LoadOp load, unsigned dim) {
+  auto memory = nest.bodyMemories.find(load.getMemRef());
+  if (memory == nest.bodyMemories.end())
+    return std::nullopt;
+  int64_t step = 0;
+  for (auto [index, stride] : llvm::zip(load.getIndices(), memory->second.strides)) {
+    std::optional<int64_t> factor = factorOf(nest, index, dim), distance = constantOf(stride);
+    if (factor == 0)
+      continue;
+    if (!factor || !distance)
+      return std::nullopt;
+    step += *factor * *distance;
+  }
+  return step;
 }
 
 void LoopNest::chooseVectorLoop(const VectorTarget &target) {
@@ -270,6 +322,11 @@ void LoopNest::chooseVectorLoop(const VectorTarget &target) {
         gathers |= weight > 0.5;
       }
     }
+    body.walk([&](memref::LoadOp load) {
+      std::optional<int64_t> step = stepOf(*this, load, loop.dim);
+      cost += step == 0 ? 0.1 : step == 1 ? 1 : lanes * 0.75;
+      gathers |= step != 0 && step != 1;
+    });
     if (loop.reduction)
       cost += 6.0 / (size ? std::max<double>(1, *size / lanes) : 16); // combining the lanes at the end
     cost /= lanes;
@@ -283,7 +340,7 @@ void LoopNest::chooseVectorLoop(const VectorTarget &target) {
     return;
   int64_t unroll = target.unroll;
   unsigned live = liveValues(body);
-  while (unroll > 1 && (bestGathers || live * unroll > 32 || natural * unroll > 128))
+  while (unroll > 1 && (bestGathers || live * unroll > 20 || natural * unroll > 128))
     unroll /= 2;
   lanes = natural * llvm::bit_floor<uint64_t>(std::max<int64_t>(unroll, 1));
   if (std::optional<int64_t> size = constantOf(loops[vectorLoop].size))
@@ -292,6 +349,31 @@ void LoopNest::chooseVectorLoop(const VectorTarget &target) {
     lanes = 1;
     vectorLoop = -1;
   }
+  chooseBlockLoop(natural);
+}
+
+/// Reads along the vector loop that jump through memory, but are contiguous along another parallel loop, are done in
+/// square blocks: a transpose in registers costs a quarter of the gathers.
+void LoopNest::chooseBlockLoop(int64_t natural) {
+  int64_t side = std::min<int64_t>(natural, 16);
+  auto isLong = [&](const Loop &loop) { return constantOf(loop.size).value_or(side) >= 4; };
+  if (vectorLoop < 0 || side < 4 || !isLong(loops[vectorLoop]) ||
+      llvm::any_of(loops, [](const Loop &loop) { return loop.reduction; }))
+    return;
+  for (auto [index, access] : llvm::enumerate(accesses)) {
+    if (access.operand >= op.getNumDpsInputs() || !access.linear ||
+        llvm::is_contained({0, 1}, access.stepAlong(loops[vectorLoop].dim).value_or(2)))
+      continue;
+    for (auto [other, loop] : llvm::enumerate(loops))
+      if (int(other) != vectorLoop && access.stepAlong(loop.dim) == 1 && isLong(loop) &&
+          (blockLoop < 0 || blockLoop == int(other))) {
+        blockLoop = other;
+        transposed.push_back(index);
+        break;
+      }
+  }
+  if (blockLoop >= 0)
+    lanes = side;
 }
 
 FailureOr<LoopNest> LoopNest::get(OpBuilder &b, linalg::LinalgOp op, const VectorTarget &target) {

@@ -58,6 +58,10 @@ struct LoopNest {
   /// Index into `loops` of the vector loop, or -1; lanes of a full step.
   int vectorLoop = -1;
   int64_t lanes = 1;
+  /// Index into `loops` of the loop along which the `transposed` accesses are contiguous, or -1: blocks of lanes x
+  /// lanes of them are transposed in registers.
+  int blockLoop = -1;
+  llvm::SmallVector<unsigned> transposed;
 
   /// Reads the op and emits what its accesses need in front of it. Fails on layouts that are not strided.
   static mlir::FailureOr<LoopNest> get(mlir::OpBuilder &b, mlir::linalg::LinalgOp op, const VectorTarget &target);
@@ -67,6 +71,7 @@ private:
   void classifyOutputs();
   void mergeLoops(mlir::OpBuilder &b);
   void chooseVectorLoop(const VectorTarget &target);
+  void chooseBlockLoop(int64_t natural);
 };
 
 } // namespace lamina

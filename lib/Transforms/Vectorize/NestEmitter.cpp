@@ -1,9 +1,11 @@
 // Emits the loops of a LoopNest: parallel loops outside, then the vector loop and the reductions.
 //
 // Along a reduction the nest is   parallel..., (start) reductions..., vector loop (finish: combine the lanes);
-// across it, it is                parallel..., vector loop, (start) reductions... (finish).
+// across it, it is                parallel..., vector loop, (start) reductions... (finish);
+// with transposed reads           parallel..., blocks of the vector loop, blocks of the block loop, one block.
 #include "lib/Transforms/Vectorize/NestEmitter.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -13,7 +15,7 @@ NestEmitter::NestEmitter(OpBuilder &builder, LoopNest &nest) : b(builder), nest(
   reducesLanes = nest.vectorLoop >= 0 && nest.loops[nest.vectorLoop].reduction;
   auto append = [&](bool reduction) {
     for (unsigned loop = 0; loop < nest.loops.size(); ++loop)
-      if (int(loop) != nest.vectorLoop && (nest.loops[loop].reduction == reduction))
+      if (int(loop) != nest.vectorLoop && int(loop) != nest.blockLoop && nest.loops[loop].reduction == reduction)
         order.push_back(loop);
   };
   append(false);
@@ -180,9 +182,8 @@ void NestEmitter::finishAccumulators(Scope &scope, Values accumulators) {
                            llvm::is_contained({vector::CombiningKind::ADD, vector::CombiningKind::MUL}, output.kind)
                        ? arith::FastMathFlags::reassoc
                        : arith::FastMathFlags::none;
-      Value combined = vector::ReductionOp::create(b, loc, output.kind, value, flags);
       LaneValue held = access.memory.load(b, loc, scope.cloner.context, address);
-      result = LaneValue::uniform(combine(output, held.base, combined));
+      result = LaneValue::uniform(vector::ReductionOp::create(b, loc, output.kind, value, held.base, flags));
     }
     access.memory.store(b, loc, scope.cloner.context, address, result);
   }
@@ -208,6 +209,8 @@ NestEmitter::Values NestEmitter::emitLevel(unsigned level, Scope &scope, Values 
     accumulators = startAccumulators(scope);
   if (level == order.size())
     accumulators = emitInnermost(scope, accumulators);
+  else if (int(order[level]) == nest.vectorLoop && nest.blockLoop >= 0)
+    emitBlocks(scope);
   else if (int(order[level]) == nest.vectorLoop)
     accumulators = emitVectorLoop(level, scope, accumulators);
   else
@@ -290,6 +293,106 @@ NestEmitter::Values NestEmitter::emitVectorLoop(unsigned level, Scope &scope, Va
   auto branch = scf::IfOp::create(b, loc, any, masked,
                                   [&](OpBuilder &, Location) { scf::YieldOp::create(b, loc, accumulators); });
   return llvm::to_vector(ValueRange(branch.getResults()));
+}
+
+/// A buffer for one block, at the entry of the function: in a loop it would grow the stack in each iteration.
+Value NestEmitter::blockBuffer(Type element) {
+  OpBuilder::InsertionGuard guard(b);
+  if (auto function = nest.op->getParentOfType<FunctionOpInterface>())
+    b.setInsertionPointToStart(&function.getFunctionBody().front());
+  auto type = MemRefType::get({nest.lanes * nest.lanes}, element);
+  return memref::AllocaOp::create(b, loc, type, b.getI64IntegerAttr(64));
+}
+
+/// Transposes a square of vectors: of rows i and i + d, swaps the columns that differ in bit d of their number, for
+/// each d.
+static void transposeSquare(OpBuilder &b, Location loc, MutableArrayRef<Value> rows) {
+  int64_t side = rows.size();
+  for (int64_t d = side / 2; d > 0; d /= 2) {
+    SmallVector<int64_t> low(side), high(side);
+    for (int64_t k = 0; k < side; ++k) {
+      low[k] = k & d ? side + k - d : k;
+      high[k] = k & d ? side + k : k + d;
+    }
+    for (int64_t i = 0; i < side; ++i) {
+      if (i & d)
+        continue;
+      Value first = rows[i], second = rows[i + d];
+      rows[i] = vector::ShuffleOp::create(b, loc, first, second, low);
+      rows[i + d] = vector::ShuffleOp::create(b, loc, first, second, high);
+    }
+  }
+}
+
+void NestEmitter::emitBlocks(Scope &scope) {
+  const Loop &along = nest.loops[nest.vectorLoop], &across = nest.loops[nest.blockLoop];
+  int64_t side = nest.lanes;
+  Value zero = constantIndex(b, loc, 0), full = constantIndex(b, loc, side);
+  // The part of a block that exists: its extent, and a mask unless blocks divide the loop.
+  auto partOf = [&](const Loop &loop, Value start) -> std::pair<Value, Value> {
+    if (std::optional<int64_t> size = constantOf(loop.size); size && *size % side == 0)
+      return {full, Value()};
+    Value rest = arith::SubIOp::create(b, loc, toValue(b, loc, loop.size), start);
+    Value extent = arith::MinSIOp::create(b, loc, rest, full);
+    auto type = VectorType::get({side}, b.getI1Type());
+    return {extent, vector::CreateMaskOp::create(b, loc, type, ValueRange{extent})};
+  };
+  SmallVector<FlatMemory> buffers;
+  for (unsigned index : nest.transposed) {
+    FlatMemory buffer;
+    buffer.flat = blockBuffer(cast<MemRefType>(nest.accesses[index].memory.flat.getType()).getElementType());
+    buffer.element = nest.accesses[index].memory.element;
+    buffers.push_back(buffer);
+  }
+
+  auto block = [&](Value alongStart, Value acrossStart) {
+    auto [alongExtent, alongMask] = partOf(along, alongStart);
+    auto [acrossExtent, acrossMask] = partOf(across, acrossStart);
+    for (auto [index, buffer] : llvm::zip(nest.transposed, buffers)) {
+      const Access &access = nest.accesses[index];
+      FlatMemory bytes = access.memory; // the elements as they are stored
+      bytes.element = cast<MemRefType>(bytes.flat.getType()).getElementType();
+      FlatMemory squares = buffer;
+      squares.element = bytes.element;
+      SmallVector<Value> rows;
+      LaneContext context{side, acrossMask, false};
+      Value stride = toValue(b, loc, access.strides[along.dim]);
+      Value start = addIndex(b, loc, scope.addresses[index], acrossStart);
+      Value last = alongMask ? addIndex(b, loc, alongExtent, constantIndex(b, loc, -1)) : Value();
+      for (int64_t row = 0; row < side; ++row) {
+        Value offset = constantIndex(b, loc, row);
+        if (alongMask) // rows behind the last one are read from the last one
+          offset = arith::MinSIOp::create(b, loc, offset, last);
+        Value position = addIndex(b, loc, alongStart, offset);
+        Value address = addIndex(b, loc, start, mulIndex(b, loc, position, stride));
+        rows.push_back(bytes.load(b, loc, context, LaneValue::linear(address, 1)).vector);
+      }
+      transposeSquare(b, loc, rows);
+      for (auto [column, lanes] : llvm::enumerate(rows))
+        squares.store(b, loc, LaneContext{side, Value(), false},
+                      LaneValue::linear(constantIndex(b, loc, column * side), 1), LaneValue::lanes(lanes));
+    }
+    forLoop(zero, acrossExtent, 1, {}, [&, alongMask = alongMask](Value column, Values) -> Values {
+      Scope nested = scope;
+      for (unsigned index : nest.transposed)
+        nested.loaded[index] = true;
+      enter(nested, across.dim, LaneValue::uniform(addIndex(b, loc, acrossStart, column)), true);
+      nested.cloner.context = {side, alongMask, false};
+      enter(nested, along.dim, LaneValue::linear(alongStart, 1), true);
+      for (auto [index, buffer] : llvm::zip(nest.transposed, buffers)) {
+        BlockArgument argument = nest.op.getMatchingBlockArgument(&nest.op->getOpOperand(nest.accesses[index].operand));
+        Value address = mulIndex(b, loc, column, full);
+        nested.cloner.map(argument, buffer.load(b, loc, {side, Value(), false}, LaneValue::linear(address, 1)));
+      }
+      return emitInnermost(nested, {});
+    });
+  };
+  forLoop(zero, toValue(b, loc, along.size), side, {}, [&](Value alongStart, Values) -> Values {
+    return forLoop(zero, toValue(b, loc, across.size), side, {}, [&](Value acrossStart, Values) -> Values {
+      block(alongStart, acrossStart);
+      return {};
+    });
+  });
 }
 
 NestEmitter::Values NestEmitter::emitInnermost(Scope &scope, Values accumulators) {

@@ -27,6 +27,8 @@ private:
   Values emitLevel(unsigned level, Scope &scope, Values accumulators);
   Values emitLoop(unsigned level, Scope &scope, Values accumulators);
   Values emitVectorLoop(unsigned level, Scope &scope, Values accumulators);
+  void emitBlocks(Scope &scope);
+  mlir::Value blockBuffer(mlir::Type element);
   Values emitInnermost(Scope &scope, Values accumulators);
   Values startAccumulators(Scope &scope);
   void finishAccumulators(Scope &scope, Values accumulators);

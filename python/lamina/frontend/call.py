@@ -1,11 +1,12 @@
 """The call of a compiled program: checks of the arguments, allocation of results, aliases and mutations as in eager.
 
 A call must cost microseconds, so the whole of it is written as the source of one Python function, made for the program,
-in which every test and size expression is a literal. What fails a test there is explained by the slow path `_explain`.
+in which every test and size expression is a literal. What fails a test there is explained by the slow path `explain`.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
@@ -14,6 +15,8 @@ import sympy
 import torch
 import torch.utils._pytree as pytree
 from torch.utils._sympy.printers import PythonPrinter
+
+from lamina.errors import CompileError
 
 from .program import Executable, Input, Program, Returned
 from .sizes import Size
@@ -43,12 +46,11 @@ class CallableProgram:
         self.program = program
         self.executable = executable
         self._signature = signature
-        args_spec, kwargs_spec = program.in_spec.children() if program.in_spec.num_children == 2 else (None, None)
-        self._positional = args_spec.num_children if args_spec is not None else None
-        self._keywords = list(kwargs_spec.context) if kwargs_spec is not None else []
-        self._flat_call = _generate(self)
-        flat_input = args_spec is not None and not self._keywords and all(c.is_leaf() for c in args_spec.children())
-        self._flat = flat_input
+        args_spec, kwargs_spec = program.in_spec.children()
+        self._positional = args_spec.num_children
+        self._keywords = list(kwargs_spec.context)
+        self._flat_call = generate(program, executable)
+        self._flat = not self._keywords and all(child.is_leaf() for child in args_spec.children())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program.
@@ -87,59 +89,59 @@ class CallableProgram:
                 raise TypeError(f"argument '{name}' is missing: the program was compiled with it")
         return tuple(bound[n] for n in names[: self._positional]), {n: bound[n] for n in self._keywords}
 
-    # ---- the slow path
 
-    def _explain(self, leaves: Sequence[Any]) -> None:
-        """Raises the error that says which argument is wrong, what was expected and what was given."""
-        program = self.program
-        if len(leaves) != len(program.inputs):
-            raise TypeError(f"expected {len(program.inputs)} arguments, got {len(leaves)}")
-        values: dict[sympy.Symbol, int] = {}
-        for spec, leaf in zip(program.inputs, leaves):
-            self._explain_type(spec, leaf)
-        for spec, leaf in zip(program.inputs, leaves):
-            sizes = leaf.shape if spec.kind == "tensor" else [leaf]
-            for size, actual in zip(spec.sizes, sizes):
-                if isinstance(size, sympy.Symbol):
-                    values.setdefault(size, int(actual))
-        for spec, leaf in zip(program.inputs, leaves):
-            if spec.kind == "value":
-                continue
-            for dim, (size, actual) in enumerate(zip(spec.sizes, leaf.shape if spec.kind == "tensor" else [leaf])):
-                what = f"argument '{spec.name}' has size {actual} in dimension {dim}" if spec.kind == "tensor" else f"argument '{spec.name}' is {actual}"
-                expected = int(size.subs(values)) if isinstance(size, sympy.Expr) and size.free_symbols <= set(values) else size
-                if isinstance(expected, int) and expected != actual:
-                    relation = f" ({self._name(size)})" if isinstance(size, sympy.Expr) else ""
-                    raise ValueError(f"{what}, expected {expected}{relation}")
-                if isinstance(size, sympy.Symbol):
-                    low, high = program.ranges[program.symbols.index(size)]
-                    if actual < low or (high is not None and actual > high):
-                        bounds = f"at least {low}" if high is None else f"from {low} to {high}"
-                        raise ValueError(f"{what}, expected {bounds}")
-
-    def _name(self, size: sympy.Expr) -> str:
-        names = {symbol: sympy.Symbol(f"s{number}") for number, symbol in enumerate(self.program.symbols)}
-        return str(size.subs(names))
-
-    def _explain_type(self, spec: Input, leaf: Any) -> None:
+def explain(program: Program, leaves: Sequence[Any]) -> None:
+    """Raises the error that says which argument is wrong, what was expected and what was given."""
+    if len(leaves) != len(program.inputs):
+        raise TypeError(f"expected {len(program.inputs)} arguments, got {len(leaves)}")
+    values: dict[sympy.Symbol, int] = {}
+    for spec, leaf in zip(program.inputs, leaves):
+        _explain_type(program, spec, leaf)
+    for spec, leaf in zip(program.inputs, leaves):
+        sizes = leaf.shape if spec.kind == "tensor" else [leaf]
+        for size, actual in zip(spec.sizes, sizes):
+            if isinstance(size, sympy.Symbol):
+                values.setdefault(size, int(actual))
+    for spec, leaf in zip(program.inputs, leaves):
         if spec.kind == "value":
-            if type(leaf) is not type(spec.value) or leaf != spec.value:
-                raise ValueError(f"argument '{spec.name}' is {leaf!r}, the program was compiled for {spec.value!r}")
-            return
-        if spec.kind == "size":
-            if not isinstance(leaf, int):
-                raise TypeError(f"argument '{spec.name}' is a {type(leaf).__name__}, expected an int")
-            return
-        if not isinstance(leaf, torch.Tensor):
-            raise TypeError(f"argument '{spec.name}' is a {type(leaf).__name__}, expected a tensor")
-        if leaf.dtype != spec.dtype:
-            raise TypeError(f"argument '{spec.name}' has dtype {leaf.dtype}, expected {spec.dtype}")
-        if leaf.device.type != self.program.device.type:
-            raise TypeError(f"argument '{spec.name}' is on device {leaf.device}, expected {self.program.device}")
-        if leaf.layout is not torch.strided:
-            raise TypeError(f"argument '{spec.name}' has layout {leaf.layout}, expected {torch.strided}")
-        if leaf.dim() != len(spec.sizes):
-            raise ValueError(f"argument '{spec.name}' has {leaf.dim()} dimensions, expected {len(spec.sizes)}")
+            continue
+        for dim, (size, actual) in enumerate(zip(spec.sizes, leaf.shape if spec.kind == "tensor" else [leaf])):
+            what = f"argument '{spec.name}' has size {actual} in dimension {dim}" if spec.kind == "tensor" else f"argument '{spec.name}' is {actual}"
+            expected = int(size.subs(values)) if isinstance(size, sympy.Expr) and size.free_symbols <= set(values) else size
+            if isinstance(expected, int) and expected != actual:
+                relation = f" ({_name(program, size)})" if isinstance(size, sympy.Expr) else ""
+                raise ValueError(f"{what}, expected {expected}{relation}")
+            if isinstance(size, sympy.Symbol):
+                low, high = program.ranges[program.symbols.index(size)]
+                if actual < low or (high is not None and actual > high):
+                    bounds = f"at least {low}" if high is None else f"from {low} to {high}"
+                    raise ValueError(f"{what}, expected {bounds}")
+
+
+def _name(program: Program, size: sympy.Expr) -> str:
+    names = {symbol: sympy.Symbol(f"s{number}") for number, symbol in enumerate(program.symbols)}
+    return str(size.subs(names))
+
+
+def _explain_type(program: Program, spec: Input, leaf: Any) -> None:
+    if spec.kind == "value":
+        if type(leaf) is not type(spec.value) or leaf != spec.value:
+            raise ValueError(f"argument '{spec.name}' is {leaf!r}, the program was compiled for {spec.value!r}")
+        return
+    if spec.kind == "size":
+        if not isinstance(leaf, int):
+            raise TypeError(f"argument '{spec.name}' is a {type(leaf).__name__}, expected an int")
+        return
+    if not isinstance(leaf, torch.Tensor):
+        raise TypeError(f"argument '{spec.name}' is a {type(leaf).__name__}, expected a tensor")
+    if leaf.dtype != spec.dtype:
+        raise TypeError(f"argument '{spec.name}' has dtype {leaf.dtype}, expected {spec.dtype}")
+    if leaf.device.type != program.device.type:
+        raise TypeError(f"argument '{spec.name}' is on device {leaf.device}, expected {program.device}")
+    if leaf.layout is not torch.strided:
+        raise TypeError(f"argument '{spec.name}' has layout {leaf.layout}, expected {torch.strided}")
+    if leaf.dim() != len(spec.sizes):
+        raise ValueError(f"argument '{spec.name}' has {leaf.dim()} dimensions, expected {len(spec.sizes)}")
 
 
 def _fail(checks: Sequence[str], outcomes: Sequence[torch.Tensor]) -> None:
@@ -181,16 +183,32 @@ class _Source:
         return "(" + "".join(self.size(s) + ", " for s in sizes) + ")"
 
 
-def _generate(owner: CallableProgram) -> Callable[[Sequence[Any]], Any]:
-    program = owner.program
+def generate(program: Program, executable: Executable, guard: bool = True) -> Callable[[Sequence[Any]], Any]:
+    """Makes the function of the leaves of the user's arguments; its text is its docstring.
+
+    Args:
+        program: what to call.
+        executable: what computes the results.
+        guard: whether the arguments are checked; a graph that calls a part of itself knows that they are right.
+    """
     source = _Source({symbol: f"s{number}" for number, symbol in enumerate(program.symbols)})
     source.names.update(
-        torch_Tensor=torch.Tensor, empty_strided=torch.empty_strided, execute=owner.executable, explain=owner._explain,
-        fail=_fail, overlaps=_overlaps, checks=program.checks, no_grad=torch.no_grad, empty=torch.empty, boolean=torch.bool,
+        torch_Tensor=torch.Tensor,
+        empty_strided=torch.empty_strided,
+        empty=torch.empty,
+        no_grad=torch.no_grad,
+        boolean=torch.bool,
+        execute=executable,
+        explain=functools.partial(explain, program),
+        fail=_fail,
+        overlaps=_overlaps,
         copy=_copy,
+        checks=program.checks,
     )
     _emit_unpacking(source, program)
-    _emit_guards(source, program)
+    if guard:
+        _emit_guards(source, program)
+    _emit_symbols(source, program, guard)
     _emit_inputs(source, program)
     _emit_results(source, program)
     _emit_run(source, program)
@@ -211,8 +229,8 @@ def _emit_unpacking(source: _Source, program: Program) -> None:
 
 
 def _emit_guards(source: _Source, program: Program) -> None:
-    """One condition that holds for right arguments; symbols get their values on the way."""
-    conditions, relations, known = [], [], set()
+    """One condition that holds for arguments of the right kinds."""
+    conditions = []
     device = program.device.type
     for i, spec in enumerate(program.inputs):
         if spec.kind == "value":
@@ -222,45 +240,43 @@ def _emit_guards(source: _Source, program: Program) -> None:
         else:
             test = f"isinstance(a{i}, torch_Tensor) and a{i}.dtype is {source.bind('d', spec.dtype)} and "
             test += f"a{i}.is_cpu" if device == "cpu" else f"a{i}.device.type == {device!r}"
-            if all(isinstance(size, int) for size in spec.sizes):
-                test += f" and a{i}.shape == {source.tuple(spec.sizes)}"
-            else:
-                test += f" and len(h{i} := a{i}.shape) == {len(spec.sizes)}"
+            static = all(isinstance(size, int) for size in spec.sizes)
+            test += f" and a{i}.shape == {source.tuple(spec.sizes)}" if static else f" and a{i}.dim() == {len(spec.sizes)}"
             conditions.append(test)
     if conditions:
-        source.emit("if not (" + "\n        and ".join(conditions) + "):")
-        source.emit("explain(leaves)", 2)
-        for i, spec in enumerate(program.inputs):
-            if spec.kind == "tensor" and not all(isinstance(size, int) for size in spec.sizes):
-                source.emit(f"h{i} = a{i}.shape", 2)
-    places = []
+        source.emit("if not (" + "\n        and ".join(conditions) + "): explain(leaves)")
+
+
+def _emit_symbols(source: _Source, program: Program, guard: bool) -> None:
+    """Values of the symbols, from the first size that each is; all other sizes must then be what they say."""
+    places: list[tuple[Size, str]] = []
     for i, spec in enumerate(program.inputs):
+        if spec.kind == "tensor" and not all(isinstance(size, int) for size in spec.sizes):
+            source.emit(f"h{i} = a{i}.shape")
         for dim, size in enumerate(spec.sizes):
             places.append((size, f"h{i}[{dim}]" if spec.kind == "tensor" else f"a{i}"))
     numbers = {symbol: number for number, symbol in enumerate(program.symbols)}
+    homes: dict[Size, str] = {}
     for size, place in places:
-        if isinstance(size, sympy.Symbol) and size in numbers and size not in known:
+        if size in numbers and size not in homes:
+            homes[size] = place
             source.emit(f"s{numbers[size]} = {place}")
-            known.add(size)
     for symbol, number in numbers.items():
-        if symbol in known:
-            continue
-        source.emit(f"s{number} = {_solved(source, symbol, places, known)}")
-        known.add(symbol)
+        if symbol not in homes:
+            source.emit(f"s{number} = {_solved(source, symbol, places, set(homes))}")
+            homes[symbol] = ""
+    if not guard:
+        return
+    relations = []
     for size, place in places:
-        if isinstance(size, sympy.Expr) and size.free_symbols <= known:
-            text = source.size(size)
-            number = numbers.get(size)
-            if number is None or source.lines.count(f"    s{number} = {place}") == 0:
-                relations.append(f"{place} == {text}")
+        if isinstance(size, sympy.Expr) and homes.get(size) != place and size.free_symbols <= set(homes):
+            relations.append(f"{place} == {source.size(size)}")
     for (low, high), symbol in zip(program.ranges, program.symbols):
         name = f"s{numbers[symbol]}"
-        if low > 0 and high is not None:
+        if high is not None:
             relations.append(f"{low} <= {name} <= {high}")
         elif low > 0:
             relations.append(f"{name} >= {low}")
-        elif high is not None:
-            relations.append(f"{name} <= {high}")
     if relations:
         source.emit("if not (" + " and ".join(relations) + "): explain(leaves)")
 
@@ -274,8 +290,6 @@ def _solved(source: _Source, symbol: sympy.Symbol, places, known: set) -> str:
                 rest = size.subs(symbol, 0)
                 rest = int(rest) if rest.is_Integer else rest
                 return f"({place} - {source.size(rest)}) // {int(slope)}"
-    from lamina.errors import CompileError
-
     raise CompileError(f"the size symbol {symbol} cannot be found from the sizes of the arguments")
 
 
@@ -382,7 +396,9 @@ def _emit_return(source: _Source, program: Program) -> None:
         else:
             leaves.append(source.bind("v", returned.value))
     spec = program.out_spec
-    if spec.is_leaf():
+    if spec is None:
+        source.emit(f"return [{', '.join(leaves)}]")
+    elif spec.is_leaf():
         source.emit(f"return {leaves[0]}")
     elif spec.type in (tuple, list) and all(child.is_leaf() for child in spec.children()):
         text = "".join(leaf + ", " for leaf in leaves)

@@ -17,6 +17,32 @@ from .table import TABLE
 aten = torch.ops.aten
 
 _EXTRA = (
+    aten._adaptive_avg_pool2d.default,
+    aten._batch_norm_no_update.default,
+    aten._batch_norm_with_update_functional.default,
+    aten._native_batch_norm_legit.default,
+    aten._native_batch_norm_legit.no_stats,
+    aten._native_batch_norm_legit_functional.default,
+    aten.adaptive_max_pool2d.default,
+    aten.adaptive_max_pool3d.default,
+    aten.batch_norm_backward.default,
+    aten.bucketize.Scalar,
+    aten.bucketize.Tensor,
+    aten.dist.default,
+    aten.grid_sampler_2d.default,
+    aten.hypot.default,
+    aten.ldexp.Tensor,
+    aten.linalg_vector_norm.default,
+    aten.max_pool2d_with_indices_backward.default,
+    aten.narrow_copy.default,
+    aten.native_batch_norm.default,
+    aten.tril_indices.default,
+    aten.triu_indices.default,
+    aten.upsample_bicubic2d.default,
+    aten.upsample_bilinear2d.default,
+    aten.upsample_bilinear2d.vec,
+    aten.upsample_nearest2d.vec,
+    aten.upsample_trilinear3d.default,
 )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Optional, Union
 import sympy
 import torch
 import torch.fx
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 import mlir.ir as ir
 from mlir.dialects import func
@@ -75,7 +76,7 @@ class Imported:
         checks: eager's error for each trailing i1 result.
     """
 
-    module: ir.Module
+    module: Optional[ir.Module]
     arguments: list[Argument]
     symbols: list[sympy.Symbol]
     ranges: dict[sympy.Symbol, tuple[int, Optional[int]]]
@@ -84,7 +85,7 @@ class Imported:
 
 def unsupported_reason(node: torch.fx.Node) -> Optional[str]:
     """Why the table has no way to import this node, or None; a lowering may still refuse its arguments."""
-    if node.op != "call_function" or _is_size_node(node):
+    if node.op != "call_function" or is_size_node(node):
         return None
     if node.target is operator.getitem:
         return None
@@ -97,10 +98,16 @@ def unsupported_reason(node: torch.fx.Node) -> Optional[str]:
             return f"prim has no element type for {fake.dtype}"
         if fake.layout is not torch.strided:
             return f"the result's layout is {fake.layout}"
+        if _depends_on_data(fake):
+            return "its size depends on data"
     for argument in node.all_input_nodes:
         for fake in _tensors(argument.meta.get("val")):
             if fake.dtype not in DTYPES:
                 return f"prim has no element type for {fake.dtype}"
+            if _depends_on_data(fake):
+                return "an argument's size depends on data"
+        if isinstance(argument.meta.get("val"), (torch.SymFloat, torch.SymBool)):
+            return "an argument is a float or a truth computed from sizes"
     return None
 
 
@@ -124,18 +131,38 @@ _IGNORED = {
 }
 
 
-def _is_size_node(node: torch.fx.Node) -> bool:
-    """Whether a call computes with sizes alone; its value is in its meta."""
-    return isinstance(node.meta.get("val"), _SCALAR_TYPES)
+_SIZE_OPS = {
+    torch.ops.aten.sym_size.int,
+    torch.ops.aten.sym_stride.int,
+    torch.ops.aten.sym_numel.default,
+    torch.ops.aten.sym_storage_offset.default,
+}
 
 
-def physical_order(tensor: torch.Tensor) -> tuple[int, ...]:
+def is_size_node(node: torch.fx.Node) -> bool:
+    """Whether a node is a size, or computed of sizes alone; its value is in its meta."""
+    value = node.meta.get("val")
+    if not isinstance(value, _SCALAR_TYPES):
+        return False
+    return node.op != "call_function" or node.target in _SIZE_OPS or not any(
+        isinstance(source.meta.get("val"), torch.Tensor) for source in node.all_input_nodes
+    )
+
+
+def _depends_on_data(fake: torch.Tensor) -> bool:
+    return any(
+        isinstance(size, sympy.Expr) and any(symbol_is_type(symbol, SymT.UNBACKED_INT) for symbol in size.free_symbols)
+        for size in to_sizes(fake.shape)
+    )
+
+
+def physical_order(shape: Sequence[Any], stride: Sequence[Any]) -> tuple[int, ...]:
     """The order of dimensions, outermost first, in which a dense tensor lies contiguous in memory.
 
     The identity for tensors that are not dense: they are copied at the call.
     """
-    identity = tuple(range(tensor.dim()))
-    strides, sizes = _hints(tensor.stride()), _hints(tensor.shape)
+    identity = tuple(range(len(shape)))
+    strides, sizes = _hints(stride), _hints(shape)
     if strides is None or sizes is None or 0 in sizes:
         return identity
     order = sorted(identity, key=lambda k: (-strides[k], k) if sizes[k] != 1 else (-_outer_stride(k, sizes, strides), k))
@@ -199,10 +226,17 @@ class Importer:
             main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [v.ir.type for v in values]))
             self._annotate(main)
             _erase_dead(block)
-            # module.operation.verify()
+            module.operation.verify()
         symbols = self.symbols.symbols
         ranges = {symbol: self.range_of(symbol) for symbol in symbols}
         return Imported(module, self.arguments, symbols, ranges, [message for message, _ in b.checks])
+
+    def interface(self) -> Imported:
+        """Arguments and symbols alone, of a graph that is not imported."""
+        self._find_arguments()
+        self._number_symbols()
+        symbols = self.symbols.symbols
+        return Imported(None, self.arguments, symbols, {symbol: self.range_of(symbol) for symbol in symbols})
 
     def _tensor_result(self, node: torch.fx.Node) -> Value:
         value = self.values[node]
@@ -228,7 +262,7 @@ class Importer:
             if fake.dtype not in DTYPES:
                 raise UnsupportedNode(node, f"prim has no element type for {fake.dtype}")
             key = self.constants.get(node.name) if node.op == "placeholder" else node.target
-            self.arguments.append(Argument(node, to_sizes(fake.shape), fake.dtype, physical_order(fake), key))
+            self.arguments.append(Argument(node, to_sizes(fake.shape), fake.dtype, physical_order(fake.shape, fake.stride()), key))
 
     def _number_symbols(self) -> None:
         for argument in self.arguments:
@@ -318,7 +352,7 @@ class Importer:
             raise UnsupportedNode(node, f"a graph of ATen calls has no {node.op}")
         if node.target is operator.getitem:
             return self.values[node.args[0]][node.args[1]]
-        if _is_size_node(node):
+        if is_size_node(node):
             return to_size(meta) if isinstance(meta, (torch.SymInt, int)) and not isinstance(meta, bool) else meta
         if node.target in _IGNORED:
             return None

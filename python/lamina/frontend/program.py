@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional, Protocol, Union
+from typing import Any, NamedTuple, Optional, Protocol, Union
 
 import sympy
 import torch
@@ -42,8 +42,7 @@ class Input:
     value: Any = None
 
 
-@dataclass
-class ViewStep:
+class ViewStep(NamedTuple):
     """A view op of ATen, to be replayed on a real tensor; sizes in its arguments may be expressions."""
 
     op: Callable[..., Any]
@@ -104,7 +103,7 @@ class Program:
     """A captured and imported program, independent of any target.
 
     Attributes:
-        module: the prim module.
+        module: the prim module; None if the program is split around eager calls.
         arguments: arguments of @main, in order.
         sources: of each argument that is no frozen constant, in order, where a call finds it: the number of a leaf of the
             user's arguments, or the key of a tensor (a buffer that is written to, a weight that is not frozen).
@@ -116,7 +115,7 @@ class Program:
         checks: eager's error for each check.
         symbols: torch's symbols, in the order of the function's.
         ranges: smallest and largest value of each symbol (None: unbounded).
-        in_spec, out_spec: pytrees of the user's (args, kwargs) and of what the user gets.
+        in_spec, out_spec: pytrees of the user's (args, kwargs) and of what the user gets; None for plain lists.
         device: where results are allocated.
     """
 
@@ -131,6 +130,6 @@ class Program:
     checks: list[str]
     symbols: list[sympy.Symbol]
     ranges: list[tuple[int, Optional[int]]]
-    in_spec: pytree.TreeSpec
-    out_spec: pytree.TreeSpec
+    in_spec: Optional[pytree.TreeSpec]
+    out_spec: Optional[pytree.TreeSpec]
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))

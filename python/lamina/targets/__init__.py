@@ -7,7 +7,7 @@ from typing import Any
 
 from lamina.errors import CompileError
 
-_BUILT_IN = {"reference": ("lamina.targets.reference", "ReferenceTarget")}
+_BUILT_IN = {"cpu": ("lamina.targets.cpu", "CPUTarget"), "reference": ("lamina.targets.reference", "ReferenceTarget")}
 
 
 def get_target(name: str) -> Any:

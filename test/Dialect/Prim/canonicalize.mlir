@@ -104,7 +104,7 @@ func.func @floats() -> (tensor<2xf32>, tensor<bf16>, tensor<2xi1>) {
   %nan = prim.constant dense<[0x7FC00000, 0.0]> : tensor<2xf32>
   %0 = prim.div %a, %z : tensor<2xf32>
   %1 = prim.add %b, %c : tensor<bf16>
-  %2 = prim.compare ne %nan, %nan : tensor<2xf32>
+  %2 = prim.compare <ne> %nan, %nan : tensor<2xf32>
   return %0, %1, %2 : tensor<2xf32>, tensor<bf16>, tensor<2xi1>
 }
 
@@ -209,7 +209,7 @@ func.func @constants() -> (tensor<2x2xi64>, tensor<3x4xf32>) {
 // -----
 
 // CHECK-LABEL: @slice
-// CHECK-DAG: %[[A:.*]] = prim.slice %arg0 [5] to [16] step [6] : tensor<20xf32> to tensor<2xf32>
+// CHECK-DAG: %[[A:.*]] = prim.slice %arg0 [5] to [15] step [6] : tensor<20xf32> to tensor<2xf32>
 // CHECK-DAG: %[[B:.*]] = prim.slice %arg1 [s0 + 1] to [s0 + 4] step [1] : tensor<?xf32> to tensor<3xf32>
 // CHECK: return %arg0, %[[A]], %[[B]]
 func.func @slice(%x: tensor<20xf32>, %y: tensor<?xf32> {prim.sizes = affine_map<()[s0] -> (s0 * 8)>})
@@ -234,15 +234,15 @@ func.func @pad_concatenate(%x: tensor<4xf32>, %e: tensor<0xf32>, %v: tensor<f32>
 
 // f16 sums round between the two, and stay.
 // CHECK-LABEL: @reduce
-// CHECK: %[[R:.*]] = prim.reduce sum %arg0 dims [0, 2] : tensor<2x3x4xf32> to tensor<3xf32>
-// CHECK: prim.reduce sum %arg1
-// CHECK: %[[H:.*]] = prim.reduce sum
+// CHECK: %[[R:.*]] = prim.reduce <sum> %arg0 dims [0, 2] : tensor<2x3x4xf32> to tensor<3xf32>
+// CHECK: prim.reduce <sum> %arg1
+// CHECK: %[[H:.*]] = prim.reduce <sum>
 // CHECK: return %[[R]], %[[H]], %arg0
 func.func @reduce(%x: tensor<2x3x4xf32>, %h: tensor<2x3x4xf16>) -> (tensor<3xf32>, tensor<3xf16>, tensor<2x3x4xf32>) {
-  %0 = prim.reduce sum %x dims [0] : tensor<2x3x4xf32> to tensor<3x4xf32>
-  %1 = prim.reduce sum %0 dims [1] : tensor<3x4xf32> to tensor<3xf32>
-  %2 = prim.reduce sum %h dims [0] : tensor<2x3x4xf16> to tensor<3x4xf16>
-  %3 = prim.reduce sum %2 dims [1] : tensor<3x4xf16> to tensor<3xf16>
-  %4 = prim.reduce max %x dims [] : tensor<2x3x4xf32> to tensor<2x3x4xf32>
+  %0 = prim.reduce <sum> %x dims [0] : tensor<2x3x4xf32> to tensor<3x4xf32>
+  %1 = prim.reduce <sum> %0 dims [1] : tensor<3x4xf32> to tensor<3xf32>
+  %2 = prim.reduce <sum> %h dims [0] : tensor<2x3x4xf16> to tensor<3x4xf16>
+  %3 = prim.reduce <sum> %2 dims [1] : tensor<3x4xf16> to tensor<3xf16>
+  %4 = prim.reduce <max> %x dims [] : tensor<2x3x4xf32> to tensor<2x3x4xf32>
   return %1, %3, %4 : tensor<3xf32>, tensor<3xf16>, tensor<2x3x4xf32>
 }

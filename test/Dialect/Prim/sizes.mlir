@@ -15,7 +15,7 @@ func.func @shapes(%x: tensor<?x?x8xf32> {prim.sizes = affine_map<()[s0, s1] -> (
   // expected-remark @+1 {{sizes [s0 * 3, s1, 8]}}
   %5 = prim.concatenate %x, %x, %x dim 0 : (tensor<?x?x8xf32>, tensor<?x?x8xf32>, tensor<?x?x8xf32>) -> tensor<?x?x8xf32>
   // expected-remark @+1 {{sizes [s0, 8]}}
-  %6 = prim.reduce sum %x dims [1] : tensor<?x?x8xf32> to tensor<?x8xf32>
+  %6 = prim.reduce <sum> %x dims [1] : tensor<?x?x8xf32> to tensor<?x8xf32>
   // expected-remark @+1 {{sizes [s0, s1, 8], [s0, s1, 8]}}
   %7:2 = prim.sort %x dim 2 descending false : tensor<?x?x8xf32>
   // expected-remark @+1 {{sizes [s0, s1, s1]}}
@@ -31,7 +31,7 @@ func.func @quotients(%x: tensor<?xf32> {prim.sizes = affine_map<()[s0] -> (s0 * 
   %0 = prim.reshape %x sizes [(s0 * 16) floordiv 4, 4] : tensor<?xf32> to tensor<?x4xf32>
   // expected-remark @+1 {{sizes [s0 * 8]}}
   %1 = prim.slice %x [0] to [s0 * 16] step [2] : tensor<?xf32> to tensor<?xf32>
-  // expected-remark @+1 {{sizes [s0 * 8 + (s0 + 1) ceildiv 2]}}
+  // expected-remark @+1 {{sizes [s0 * 8 + s0 floordiv 2 + 1]}}
   %2 = prim.slice %x [s0 * 2] to [s0 * 19 + 1] step [2] : tensor<?xf32> to tensor<?xf32>
   return
 }

@@ -39,7 +39,7 @@ kernel.func @grid2(%x: memref<f32>,
 // SCRATCH-LABEL: func.func @temporaries(
 // SCRATCH: %[[BYTES:.*]] = arith.constant 576 : i64
 // SCRATCH: call @lamina_scratch(%[[BYTES]])
-// SCRATCH: %[[S:.*]] = memref.reinterpret_cast {{.*}} to memref<?xi8>
+// SCRATCH: %[[S:.*]] = memref.reinterpret_cast {{.*}} to memref<576xi8, strided<[1]>>
 // SCRATCH: scf.for
 // SCRATCH:   memref.view %[[S]]{{.*}} to memref<?xf32>
 // SCRATCH:   memref.view %[[S]]{{.*}} to memref<4xf32>
@@ -64,8 +64,8 @@ kernel.func @temporaries(%o: memref<?xf32> {prim.sizes = affine_map<()[s0] -> (s
 
 // A size that only the launch knows goes to the scratch memory.
 // CHECK-LABEL: func.func @row(
-// CHECK: %[[N:.*]] = arith.index_cast
-// CHECK: arith.muli %[[N]]
+// CHECK: sizes: [%{{.*}}, %[[N:.*]]], strides
+// CHECK: arith.muli %[[N]], %c4
 // CHECK: call @lamina_scratch
 // CHECK: scf.for
 // CHECK:   memref.view

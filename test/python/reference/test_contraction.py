@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-
 from check import DTYPES, FLOATS, NUMBERS, check_op, make_data
 
 
@@ -69,7 +68,9 @@ CONVOLUTIONS = [
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(("lhs", "rhs", "result", "strides", "low", "high", "lhs_dilations", "dilations", "groups"), CONVOLUTIONS)
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "result", "strides", "low", "high", "lhs_dilations", "dilations", "groups"), CONVOLUTIONS
+)
 def test_convolution(dtype, lhs, rhs, result, strides, low, high, lhs_dilations, dilations, groups):
     inputs = [make_data(dtype, *lhs), make_data(dtype, *rhs, seed=1)]
     types = ["tensor<" + "".join(f"{n}x" for n in shape) + f"{dtype}>" for shape in (lhs, rhs, result)]

@@ -6,10 +6,8 @@ import math
 
 import pytest
 import torch
-
-from lamina import reference
-
 from check import ALL, DTYPES, FLOATS, INTS, NUMBERS, check_op, make_data, run_op
+from lamina import reference
 
 INTS_AND_BOOL = [*INTS, "i1"]
 
@@ -70,7 +68,28 @@ def get_special_values(dtype: str) -> torch.Tensor:
         return torch.tensor([False, True])
     if dtype in INTS:
         info = torch.iinfo(kind)
-        values = [info.min, info.min + 1, -8, -7, -3, -2, -1, 0, 1, 2, 3, 5, 7, 8, 9, 16, 31, 63, info.max - 1, info.max]
+        values = [
+            info.min,
+            info.min + 1,
+            -8,
+            -7,
+            -3,
+            -2,
+            -1,
+            0,
+            1,
+            2,
+            3,
+            5,
+            7,
+            8,
+            9,
+            16,
+            31,
+            63,
+            info.max - 1,
+            info.max,
+        ]
         return torch.tensor([value for value in values if info.min <= value <= info.max], dtype=kind)
     info = torch.finfo(kind)
     values = [0.0, 1.0, 0.5, 1.5, 2.5, 0.3, 3.7, 7.0, 20.0, 100.0, 1e-3, info.tiny, info.smallest_normal, info.max]

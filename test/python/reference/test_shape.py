@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-
-from lamina import dialects, reference
-
 from check import ALL, CONTEXT, DTYPES, NUMBERS, check_equal, check_op, make_data, run_op
+from lamina import dialects, reference
 
 # op with T for the element type, PyTorch's function, shapes of the arguments
 CASES = [
     ("prim.broadcast %a dims [1] : tensor<3xT> to tensor<2x3x4xT>", lambda a: a[None, :, None].expand(2, 3, 4), [(3,)]),
     ("prim.broadcast %a dims [] : tensor<T> to tensor<2x0xT>", lambda a: a.expand(2, 0), [()]),
-    ("prim.broadcast %a dims [0, 2] : tensor<1x2xT> to tensor<1x3x2xT>", lambda a: a[:, None].expand(1, 3, 2), [(1, 2)]),
+    (
+        "prim.broadcast %a dims [0, 2] : tensor<1x2xT> to tensor<1x3x2xT>",
+        lambda a: a[:, None].expand(1, 3, 2),
+        [(1, 2)],
+    ),
     (
         "prim.transpose %a [2, 0, 1] : tensor<2x3x4xT> to tensor<4x2x3xT>",
         lambda a: a.permute(2, 0, 1),
@@ -50,7 +52,9 @@ def test_rearrangement(op, function, shapes, dtype):
 @pytest.mark.parametrize("dtype", ALL)
 def test_pad(dtype):
     op = f"prim.pad %a, %b low [1, 0] high [0, 2] : tensor<2x3x{dtype}>, tensor<{dtype}> to tensor<3x5x{dtype}>"
-    check_op(op, lambda a, b: F.pad(a, (0, 2, 1, 0), value=b.item()), [make_data(dtype, 2, 3), make_data(dtype, seed=1)])
+    check_op(
+        op, lambda a, b: F.pad(a, (0, 2, 1, 0), value=b.item()), [make_data(dtype, 2, 3), make_data(dtype, seed=1)]
+    )
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
@@ -74,6 +78,7 @@ def test_iota_rounds_and_wraps():
         ("dense<0x7FC0> : tensor<1xbf16>", torch.tensor([torch.nan]).bfloat16()),
         ("dense<0.1> : tensor<2xf16>", torch.tensor([0.1, 0.1]).half()),
         ("dense<[true, false]> : tensor<2xi1>", torch.tensor([True, False])),
+        ("dense<false> : tensor<50xi1>", torch.zeros(50, dtype=torch.bool)),
         ("dense<255> : tensor<ui8>", torch.tensor(255, dtype=torch.uint8)),
         ("dense<-9223372036854775808> : tensor<1xi64>", torch.tensor([-(2**63)])),
         ("dense<1.0> : tensor<0x3xbf16>", torch.ones(0, 3).bfloat16()),
@@ -106,7 +111,11 @@ GATHERS = [
         [OTHER, INDEX],
     ),
     ("prim.gather %a[%b] dims [0] : (tensor<3x4xT>, tensor<i64>) -> tensor<4xT>", lambda a, i: a[i], [INDEX[0, 0]]),
-    ("prim.gather %a[%b] dims [0] : (tensor<3x4xT>, tensor<0xi64>) -> tensor<0x4xT>", lambda a, i: a[i], [INDEX[0, :0]]),
+    (
+        "prim.gather %a[%b] dims [0] : (tensor<3x4xT>, tensor<0xi64>) -> tensor<0x4xT>",
+        lambda a, i: a[i],
+        [INDEX[0, :0]],
+    ),
 ]
 
 
@@ -119,7 +128,9 @@ def test_gather(op, function, indices, dtype):
 @pytest.mark.parametrize("index", [-1, 3])
 def test_gather_out_of_bounds(index):
     op = "prim.gather %a[%b] dims [0] : (tensor<3xf32>, tensor<1xi64>) -> tensor<1xf32>"
-    with pytest.raises(reference.ProgramError, match=f'loc\\("-":2:8\\): index {index} is out of bounds for dimension 0'):
+    with pytest.raises(
+        reference.ProgramError, match=f'loc\\("-":2:8\\): index {index} is out of bounds for dimension 0'
+    ):
         run_op(op, [torch.zeros(3), torch.tensor([index])])
 
 
@@ -151,7 +162,9 @@ def test_scatter_two_dims():
         result.transpose(0, 1)[:, i, j] = b.T
         return result
 
-    check_op(op, expected, [make_data("f32", 3, 2, 4), make_data("f32", 2, 2), torch.tensor([3, 0]), torch.tensor([0, 2])])
+    check_op(
+        op, expected, [make_data("f32", 3, 2, 4), make_data("f32", 2, 2), torch.tensor([3, 0]), torch.tensor([0, 2])]
+    )
 
 
 def test_symbolic_sizes():

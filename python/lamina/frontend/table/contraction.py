@@ -5,6 +5,7 @@ Numbers: eager's f16 and bf16 kernels accumulate in f32, add the bias there and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Optional
 
@@ -13,7 +14,9 @@ import torch
 from ..builder import FLOATS, Builder, Scalar, Value
 from ..sizes import Size, product
 from . import Unsupported, lowers
-from .elementwise import finish
+from .elementwise import finish, truth
+from .pooling import per_dim
+from .reduction import spread
 
 aten = torch.ops.aten
 
@@ -129,10 +132,6 @@ def matmul(b: Builder, x: Value, y: Value) -> Value:
 # ---- convolution
 
 
-def _per_dim(values: Sequence[int], count: int) -> list[int]:
-    return [values[0]] * count if len(values) == 1 else list(values)
-
-
 @lowers(aten.convolution.default)
 def convolution(
     b: Builder,
@@ -147,7 +146,7 @@ def convolution(
     groups: int,
 ) -> Value:
     spatial = weight.rank - 2
-    stride, padding, dilation, output_padding = (_per_dim(v, spatial) for v in (stride, padding, dilation, output_padding))
+    stride, padding, dilation, output_padding = (per_dim(v, spatial) for v in (stride, padding, dilation, output_padding))
     unbatched = x.rank == weight.rank - 1
     if unbatched:
         x = b.reshape(x, [1, *x.sizes])
@@ -181,3 +180,144 @@ def _transposed(b: Builder, x: Value, weight: Value, stride, padding, dilation, 
     low = [r - p for r, p in zip(reach, padding)]
     high = [r - p + o for r, p, o in zip(reach, padding, output_padding)]
     return b.convolution(x, weight, [1] * spatial, low, high, stride, dilation, groups)
+
+
+def _weight_gradient(b: Builder, x: Value, grad: Value, kernel, stride, padding, dilation, groups: int) -> Value:
+    """d loss / d weight [O, C/groups, kernel...] of a convolution of x [N, C, ...] with result gradient grad [N, O, ...]:
+    a convolution of x with grad, in which the batch is what is summed over."""
+    n, c, *sizes = x.sizes
+    _, o, *outs = grad.sizes
+    spatial = len(sizes)
+    rest = range(3, 3 + spatial)
+    lhs = b.reshape(x, [n, groups, c // groups, *sizes])
+    lhs = b.reshape(b.transpose(lhs, [2, 1, 0, *rest]), [c // groups, groups * n, *sizes])
+    rhs = b.transpose(grad, [1, 0, *range(2, 2 + spatial)])
+    high = [(k - 1) * d + (out - 1) * s + 1 - size - p for k, d, out, s, size, p in zip(kernel, dilation, outs, stride, sizes, padding)]
+    if not all(isinstance(h, int) for h in (n, *high)):
+        raise Unsupported("the gradient of a convolution with sizes that are not constant")
+    result = b.convolution(lhs, rhs, dilation, padding, high, [1] * spatial, stride, groups)
+    return b.transpose(result, [1, 0, *range(2, 2 + spatial)])
+
+
+@lowers(aten.convolution_backward.default)
+def convolution_backward(
+    b: Builder,
+    grad: Value,
+    x: Value,
+    weight: Value,
+    bias_sizes: Optional[Sequence[int]],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+):
+    spatial = weight.rank - 2
+    stride, padding, dilation = (per_dim(v, spatial) for v in (stride, padding, dilation))
+    if x.rank != weight.rank:
+        raise Unsupported("the gradient of a convolution without a batch")
+    kernel, results = weight.sizes[2:], [None, None, None]
+    if output_mask[0]:
+        if transposed:
+            value = b.convolution(grad, weight, stride, padding, padding, [1] * spatial, dilation, groups)
+        else:
+            reach = [(o - 1) * s - 2 * p + d * (k - 1) + 1 for o, s, p, d, k in zip(grad.sizes[2:], stride, padding, dilation, kernel)]
+            extra = [size - r for size, r in zip(x.sizes[2:], reach)]
+            if not all(isinstance(e, int) for e in extra):
+                raise Unsupported("the gradient of a convolution with sizes that are not constant")
+            value = _transposed(b, grad, weight, stride, padding, dilation, extra, groups)
+        results[0] = b.convert(value, x.dtype)
+    if output_mask[1]:
+        pair = (grad, x) if transposed else (x, grad)
+        results[1] = b.convert(_weight_gradient(b, *pair, kernel, stride, padding, dilation, groups), weight.dtype)
+    if output_mask[2]:
+        results[2] = b.reduce(grad, "sum", [0, *range(2, grad.rank)])
+    return tuple(results)
+
+
+# ---- attention
+
+
+def _scores(b: Builder, query: Value, key: Value, mask: Optional[Value], is_causal: bool, scale: Optional[float], batch) -> Value:
+    """query . key * scale + mask, in the accumulation dtype; query is [batch..., group, L, E], key [batch..., S, E]."""
+    rank = len(batch)
+    scores = b.dot(query, key, batch, batch, [rank + 2], [rank + 1])
+    size = query.sizes[-1]
+    if scale is None:
+        if not isinstance(size, int):
+            raise Unsupported("attention with a head size that is not constant")
+        scale = 1.0 / math.sqrt(size)
+    scores = b.with_scalar("mul", scores, scale)
+    if is_causal:
+        # aligned at the top left, as ATen does
+        last = scores.rank - 1
+        kept = b.compare("ge", b.iota(scores.sizes, last - 1), b.iota(scores.sizes, last))
+        return b.select(kept, scores, b.full(-math.inf, scores.sizes, scores.dtype))
+    if mask is not None:
+        if mask.dtype is torch.bool:
+            return b.select(b.broadcast(mask, scores.sizes), scores, b.full(-math.inf, scores.sizes, scores.dtype))
+        return b.binary("add", scores, b.broadcast(b.convert(mask, scores.dtype), scores.sizes))
+    return scores
+
+
+def _attention(b: Builder, query: Value, key: Value, value: Value, mask, is_causal: bool, scale, log_sum: bool = False):
+    """softmax(query . key * scale + mask) . value. Rows that the mask covers wholly give 0 (ATen's _safe_softmax).
+
+    Query heads may be a multiple of key heads: each key head then serves a group of them, which is a dimension of its own.
+    """
+    lead = list(b.outputs[0].sizes[:-2])
+    heads, key_heads = (lead[-1], key.sizes[-3]) if len(lead) > 1 and key.rank > 2 else (1, 1)
+    grouped = isinstance(heads, int) and isinstance(key_heads, int) and key_heads not in (1, heads)
+    group = heads // key_heads if grouped else 1
+    batch_sizes = [*lead[:-1], key_heads] if grouped else lead
+    batch = list(range(len(batch_sizes)))
+    length = query.sizes[-2]
+    query = b.reshape(b.broadcast(query, [*lead, *query.sizes[-2:]]), [*batch_sizes, group, *query.sizes[-2:]])
+    key = b.broadcast(key, [*batch_sizes, *key.sizes[-2:]])
+    value = b.broadcast(value, [*batch_sizes, *value.sizes[-2:]])
+    if mask is not None:
+        if mask.rank > 2:
+            full = b.broadcast(mask, [*lead[len(lead) + 2 - mask.rank :], *mask.sizes[-2:]]) if grouped else mask
+            if grouped:
+                mask = b.reshape(full, [*full.sizes[:-3], key_heads, group, *full.sizes[-2:]])
+            else:
+                mask = b.reshape(full, [*full.sizes[:-2], 1, *full.sizes[-2:]])
+    scores = _scores(b, query, key, mask, is_causal, scale, batch)
+    dims = [scores.rank - 1]
+    highest = b.reduce(scores, "max", dims)
+    if mask is not None:
+        empty = b.with_scalar("eq", highest, -math.inf)
+        highest = b.select(empty, b.full(0, highest.sizes, highest.dtype), highest)
+    powers = b.unary("exp", b.binary("sub", scores, spread(b, highest, scores.sizes, dims)))
+    total = b.reduce(powers, "sum", dims)
+    divisor = total
+    if mask is not None:
+        divisor = b.select(empty, b.full(1, total.sizes, total.dtype), total)
+    weights = b.binary("div", powers, spread(b, divisor, scores.sizes, dims))
+    rank = len(batch)
+    result = b.dot(b.convert(weights, value.dtype), value, batch, batch, [rank + 2], [rank])
+    result = b.reshape(b.convert(result, query.dtype), [*lead, length, value.sizes[-1]])
+    if not log_sum:
+        return result
+    logs = b.binary("add", highest, b.unary("log", total))
+    return result, b.reshape(logs, [*lead, length])
+
+
+@lowers(aten.scaled_dot_product_attention.default)
+def attention(b, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    if dropout_p:
+        raise Unsupported("attention with dropout needs random numbers")
+    return _attention(b, query, key, value, attn_mask, is_causal, scale)
+
+
+@lowers(aten._scaled_dot_product_flash_attention_for_cpu.default)
+def flash_attention(b, query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
+    if dropout_p:
+        raise Unsupported("attention with dropout needs random numbers")
+    result, logs = _attention(b, query, key, value, attn_mask, is_causal, scale, log_sum=True)
+    sizes = b.outputs[1].sizes
+    if logs.sizes != sizes:
+        logs = b.transpose(logs, [0, 2, 1])
+    return result, b.convert(logs, b.outputs[1].dtype)

@@ -53,8 +53,7 @@ def prod_dim(b: Builder, x: Value, dim: int, keepdim: bool = False, dtype: Optio
 def mean(b: Builder, x: Value, dim: Dims = None, keepdim: bool = False, dtype: Optional[torch.dtype] = None) -> Value:
     dims = wrap_all(dim, x.rank)
     wide = b.convert(b.convert(x, b.out.dtype), opmath(b.out.dtype))
-    total = b.reduce(wide, "sum", dims, keepdim)
-    return finish(b, divide_by(b, total, count(b, [x.sizes[k] for k in dims], wide.dtype)))
+    return keep(b, finish(b, _average(b, wide, dims)), x.sizes, dims, keepdim)
 
 
 def _extreme(b: Builder, combiner: str, x: Value, dims: Sequence[int], keepdim: bool) -> Value:
@@ -105,41 +104,61 @@ def _logical_dims(dim: Dims, rank: int) -> list[int]:
 # ---- variances
 
 
-def _variance(b: Builder, x: Value, dims: Sequence[int], correction: Scalar, keepdim: bool) -> tuple[Value, Value]:
-    """Two passes: the mean, then the mean square of the differences from it."""
+def spread(b: Builder, x: Value, sizes: Sequence[Size], dims: Sequence[int]) -> Value:
+    """A reduction's result back over the dimensions that it dropped."""
+    return b.broadcast_in_dim(x, sizes, [k for k in range(len(sizes)) if k not in dims])
+
+
+def keep(b: Builder, x: Value, sizes: Sequence[Size], dims: Sequence[int], keepdim: bool = True) -> Value:
+    """A reduction's result with the dropped dimensions as 1, if keepdim."""
+    return b.reshape(x, [1 if k in dims else size for k, size in enumerate(sizes)]) if keepdim else x
+
+
+def _average(b: Builder, x: Value, dims: Sequence[int]) -> Value:
+    return divide_by(b, b.reduce(x, "sum", dims), count(b, [x.sizes[k] for k in dims], x.dtype))
+
+
+def _variance(b: Builder, x: Value, dims: Sequence[int], correction: Scalar) -> tuple[Value, Value]:
+    """Variance and mean over dims (dropped), by two passes: the mean, then the mean square of the differences from it."""
     wide = b.convert(x, opmath(x.dtype))
-    sizes = [x.sizes[k] for k in dims]
-    average = divide_by(b, b.reduce(wide, "sum", dims, True), count(b, sizes, wide.dtype))
-    difference = b.binary("sub", wide, b.broadcast(average, x.sizes))
-    total = b.reduce(b.binary("mul", difference, difference), "sum", dims, keepdim)
-    divisor = count(b, sizes, wide.dtype, correction)
+    average = _average(b, wide, dims)
+    difference = b.binary("sub", wide, spread(b, average, wide.sizes, dims))
+    total = b.reduce(b.binary("mul", difference, difference), "sum", dims)
+    divisor = count(b, [x.sizes[k] for k in dims], wide.dtype, correction)
     if isinstance(divisor, Value):
         divisor = b.binary("max", divisor, b.scalar(0, wide.dtype))
-    else:
-        divisor = divisor if divisor > 0 else 0
-    if not keepdim:
-        average = b.reshape(average, total.sizes)
+    elif divisor < 0:
+        divisor = 0
     return divide_by(b, total, divisor), average
 
 
-def _correction(correction: Optional[Scalar], unbiased: bool = True) -> Scalar:
-    return 1 if correction is None else correction
+def _moments(b: Builder, x: Value, dim: Dims, correction: Optional[Scalar], keepdim: bool, names: str) -> tuple[Value, ...]:
+    dims = wrap_all(dim, x.rank)
+    variance, average = _variance(b, x, dims, 1 if correction is None else correction)
+    values = {"var": variance, "mean": average}
+    if "std" in names:
+        values["std"] = b.unary("sqrt", variance)
+    return tuple(keep(b, b.convert(values[name], b.out.dtype), x.sizes, dims, keepdim) for name in names.split())
 
 
 @lowers(aten.var.correction)
 def var(b: Builder, x: Value, dim: Dims = None, *, correction: Optional[Scalar] = None, keepdim: bool = False) -> Value:
-    return finish(b, _variance(b, x, wrap_all(dim, x.rank), _correction(correction), keepdim)[0])
+    return _moments(b, x, dim, correction, keepdim, "var")[0]
 
 
 @lowers(aten.std.correction)
 def std(b: Builder, x: Value, dim: Dims = None, *, correction: Optional[Scalar] = None, keepdim: bool = False) -> Value:
-    return finish(b, b.unary("sqrt", _variance(b, x, wrap_all(dim, x.rank), _correction(correction), keepdim)[0]))
+    return _moments(b, x, dim, correction, keepdim, "std")[0]
 
 
 @lowers(aten.var_mean.correction)
 def var_mean(b: Builder, x: Value, dim: Dims = None, *, correction: Optional[Scalar] = None, keepdim: bool = False):
-    variance, average = _variance(b, x, wrap_all(dim, x.rank), _correction(correction), keepdim)
-    return finish(b, variance), finish(b, average)
+    return _moments(b, x, dim, correction, keepdim, "var mean")
+
+
+@lowers(aten.std_mean.correction)
+def std_mean(b: Builder, x: Value, dim: Dims = None, *, correction: Optional[Scalar] = None, keepdim: bool = False):
+    return _moments(b, x, dim, correction, keepdim, "std mean")
 
 
 # ---- softmax and norms
@@ -149,13 +168,12 @@ def softmax_of(b: Builder, x: Value, dim: int, log: bool) -> Value:
     """exp(x - max) / sum, or x - max - log(sum), along dim, in the dtype of x."""
     dim = wrap(dim, x.rank)
     dims = [dim] if x.rank else []
-    highest = b.broadcast(b.reduce(x, "max", dims, True), x.sizes)
-    shifted = b.binary("sub", x, highest)
+    shifted = b.binary("sub", x, spread(b, b.reduce(x, "max", dims), x.sizes, dims))
     powers = b.unary("exp", shifted)
-    total = b.reduce(powers, "sum", dims, True)
+    total = b.reduce(powers, "sum", dims)
     if log:
-        return b.binary("sub", shifted, b.broadcast(b.unary("log", total), x.sizes))
-    return b.binary("div", powers, b.broadcast(total, x.sizes))
+        return b.binary("sub", shifted, spread(b, b.unary("log", total), x.sizes, dims))
+    return b.binary("div", powers, spread(b, total, x.sizes, dims))
 
 
 @lowers(aten._softmax.default)
@@ -170,10 +188,10 @@ def log_softmax(b: Builder, x: Value, dim: int, half_to_float: bool) -> Value:
 
 def _normalised(b: Builder, x: Value, dims: Sequence[int], eps: float) -> tuple[Value, Value, Value]:
     """(x - mean) / sqrt(var + eps) over dims, with the mean and the reciprocal deviation, dims kept."""
-    variance, average = _variance(b, x, dims, 0, True)
+    variance, average = _variance(b, x, dims, 0)
     rstd = b.unary("rsqrt", b.with_scalar("add", variance, eps))
-    difference = b.binary("sub", x, b.broadcast(average, x.sizes))
-    return b.binary("mul", difference, b.broadcast(rstd, x.sizes)), average, rstd
+    difference = b.binary("sub", x, spread(b, average, x.sizes, dims))
+    return b.binary("mul", difference, spread(b, rstd, x.sizes, dims)), average, rstd
 
 
 def _affine(b: Builder, x: Value, weight: Optional[Value], bias: Optional[Value], sizes: Sequence[Size]) -> Value:
@@ -191,8 +209,8 @@ def layer_norm(b: Builder, x: Value, normalized_shape: Sequence[Size], weight, b
     wide = b.convert(x, opmath(x.dtype))
     y, average, rstd = _normalised(b, wide, dims, eps)
     y = _affine(b, y, weight, bias, x.sizes[x.rank - len(normalized_shape) :])
-    outs = b.outputs
-    return b.convert(y, outs[0].dtype), b.convert(average, outs[1].dtype), b.convert(rstd, outs[2].dtype)
+    stats = [b.convert(keep(b, s, x.sizes, dims), o.dtype) for s, o in zip((average, rstd), b.outputs[1:])]
+    return finish(b, y), *stats
 
 
 @lowers(aten.native_group_norm.default)
@@ -312,10 +330,3 @@ def cumprod(b: Builder, x: Value, dim: int, dtype: Optional[torch.dtype] = None)
 @lowers(aten.logcumsumexp.default)
 def logcumsumexp(b: Builder, x: Value, dim: int) -> Value:
     raise Unsupported("no scan of log-sum-exp")
-
-
-# ---- pooling
-
-
-def _per_dim(values: Sequence[int], count: int) -> list[int]:
-    return list(values) * count if len(values) == 1 else list(values)

@@ -1,0 +1,272 @@
+"""Graphs that cannot be compiled whole: maximal compiled parts around calls that PyTorch runs itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import sympy
+import torch
+import torch.fx
+from torch.utils._sympy.symbol import SymT, symbol_is_type
+
+from lamina.errors import CompileError
+from lamina.logging import get_logger
+from lamina.options import Options
+
+from .importer import Argument, UnsupportedNode, is_size_node, unsupported_reason
+from .locations import user_frame
+from .program import Input, Program
+from .results import ResultPlan
+from .sizes import Size, to_size, to_sizes
+
+log = get_logger("frontend")
+
+
+@dataclass
+class _Step:
+    """A compiled part, or one eager call, in the order of execution.
+
+    Attributes:
+        run: called with the values of `reads`.
+        reads, writes: nodes of the whole graph.
+    """
+
+    run: Callable[..., Any]
+    reads: list[torch.fx.Node]
+    writes: list[torch.fx.Node]
+
+
+class SplitExecutable:
+    """Runs a graph as compiled parts and eager calls. It is an Executable once `bound` to its program.
+
+    Args:
+        graph_module: the whole graph.
+        results: nodes to return, with the order of their dimensions in memory.
+        error: the first node found that cannot be imported.
+        options: those of the whole; every part is compiled with them.
+        ranges: value ranges of torch's symbols.
+    """
+
+    def __init__(
+        self,
+        graph_module: torch.fx.GraphModule,
+        results: Sequence[tuple[torch.fx.Node, Sequence[int]]],
+        error: UnsupportedNode,
+        options: Options,
+        ranges: Mapping[sympy.Symbol, Any],
+    ):
+        self.graph_module = graph_module
+        self.results = list(results)
+        self.options = options
+        self.ranges = ranges
+        self.eager: dict[torch.fx.Node, str] = {}
+        for node in graph_module.graph.nodes:
+            reason = unsupported_reason(node)
+            if reason is not None:
+                self.eager[node] = reason
+        self.eager.setdefault(error.node, error.message)
+        self.steps = self._compile()
+        self._warn()
+
+    def _warn(self) -> None:
+        seen = set()
+        for node in self.eager:
+            place = user_frame(node)
+            key = (str(node.target), str(place))
+            if key not in seen:
+                seen.add(key)
+                warnings.warn(f"Lamina cannot compile {node.target}; PyTorch runs it ({place or 'unknown line'})", stacklevel=2)
+
+    # ---- splitting
+
+    def _compile(self) -> list[_Step]:
+        """Compiles all parts; each node found out to be unsupported makes the split finer."""
+        while True:
+            try:
+                return self._steps()
+            except _PartError as error:
+                if error.node in self.eager:
+                    raise error.cause
+                self.eager[error.node] = error.cause.message
+
+    def _levels(self) -> dict[torch.fx.Node, int]:
+        """A number for each call: even ones are compiled, odd ones eager, and nothing reads a higher number."""
+        levels: dict[torch.fx.Node, int] = {}
+        for node in self.graph_module.graph.nodes:
+            if node.op != "call_function" or (is_size_node(node) and not _is_unbacked(node.meta["val"])):
+                continue
+            if node.target is operator.getitem and node.args[0] in levels:
+                levels[node] = levels[node.args[0]]
+                continue
+            parity = 1 if node in self.eager or is_size_node(node) else 0
+            level = parity
+            for source in node.all_input_nodes:
+                if source in levels:
+                    below = levels[source]
+                    level = max(level, below if below % 2 == parity else below + 1)
+            levels[node] = level
+        return levels
+
+    def _steps(self) -> list[_Step]:
+        levels = self._levels()
+        steps: list[_Step] = []
+        for level in sorted(set(levels.values())):
+            nodes = [node for node in self.graph_module.graph.nodes if levels.get(node) == level]
+            if level % 2:
+                steps += [_eager_step(node) for node in nodes]
+            else:
+                steps.append(self._part(nodes))
+        return steps
+
+    def _part(self, nodes: list[torch.fx.Node]) -> _Step:
+        """Compiles some nodes as a graph of their own, whose inputs are the tensors that it reads from outside."""
+        inside, graph = set(nodes), torch.fx.Graph()
+        copies: dict[torch.fx.Node, torch.fx.Node] = {}
+        reads: list[torch.fx.Node] = []
+        wanted = _closure(nodes)
+
+        for node in wanted:
+            if node in inside or is_size_node(node) or node.op == "get_attr":
+                continue
+            copies[node] = graph.placeholder(node.name)
+            copies[node].meta = dict(node.meta)
+            reads.append(node)
+        for node in wanted:
+            if node in copies:
+                continue
+            if is_size_node(node):
+                # its value is an expression of the symbols, in its meta
+                copies[node] = graph.placeholder(node.name)
+            else:
+                copies[node] = graph.node_copy(node, lambda n: copies[n])
+            copies[node].meta = dict(node.meta)
+        returned = {node for node, _ in self.results}
+        writes = [n for n in nodes if _is_tensor(n) and (n in returned or any(user not in inside for user in n.users))]
+        graph.output([copies[node] for node in writes])
+        part = torch.fx.GraphModule(self.graph_module, graph)
+        origin = {copy: node for node, copy in copies.items()}
+        try:
+            run = compile_part(part, self.options, self.ranges, self._symbols())
+        except UnsupportedNode as error:
+            raise _PartError(origin[error.node], error) from error
+        return _Step(run, reads, writes)
+
+    def _symbols(self) -> list[sympy.Symbol]:
+        symbols: set[sympy.Symbol] = set()
+        for node in self.graph_module.graph.nodes:
+            value = node.meta.get("val")
+            if node.op == "placeholder":
+                sizes = value.shape if isinstance(value, torch.Tensor) else [value] if isinstance(value, torch.SymInt) else []
+                for size in to_sizes(sizes):
+                    symbols |= size.free_symbols if isinstance(size, sympy.Expr) else set()
+        return sorted(symbols, key=str)
+
+    # ---- execution
+
+    def bound(self, program: Program) -> SplitExecutable:
+        """Fixes the order of arguments and symbols to the program's."""
+        self.arguments: list[Argument] = program.arguments
+        self.symbols = program.symbols
+        return self
+
+    def __call__(self, inputs: list[torch.Tensor], outputs: list[torch.Tensor], symbols: list[int]) -> None:
+        values: dict[torch.fx.Node, Any] = {}
+        environment = dict(zip(self.symbols, symbols))
+        for argument, tensor in zip(self.arguments, inputs):
+            order = argument.permutation
+            values[argument.node] = tensor.permute([order.index(k) for k in range(len(order))])
+        for node in self.graph_module.graph.nodes:
+            if is_size_node(node) and not _is_unbacked(node.meta["val"]):
+                values[node] = _evaluated(node.meta["val"], environment)
+            elif node.op == "get_attr" and node not in values:
+                values[node] = operator.attrgetter(node.target)(self.graph_module)
+            elif node.op == "placeholder" and node not in values:
+                values[node] = None
+        numbers = [environment[symbol] for symbol in self._symbols()]
+        with torch.no_grad():
+            for step in self.steps:
+                results = step.run(values, numbers, [values[node] for node in step.reads])
+                values.update(zip(step.writes, results))
+            for output, (node, order) in zip(outputs, self.results):
+                output.copy_(values[node].permute(order))
+
+
+class _PartError(Exception):
+    def __init__(self, node: torch.fx.Node, cause: UnsupportedNode):
+        self.node, self.cause = node, cause
+
+
+def _is_tensor(node: torch.fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def _closure(nodes: Sequence[torch.fx.Node]) -> list[torch.fx.Node]:
+    """The nodes and all that they read, in the graph's order."""
+    wanted = set(nodes)
+    for node in nodes:
+        wanted |= set(node.all_input_nodes)
+    return [node for node in nodes[0].graph.nodes if node in wanted]
+
+
+def _is_unbacked(value: Any) -> bool:
+    """Whether a size depends on data, so that only running the program gives it."""
+    size = to_size(value) if isinstance(value, torch.SymInt) else 0
+    free = size.free_symbols if isinstance(size, sympy.Expr) else ()
+    return any(symbol_is_type(symbol, SymT.UNBACKED_INT) for symbol in free)
+
+
+def _evaluated(value: Any, environment: Mapping[sympy.Symbol, int]) -> Any:
+    if isinstance(value, torch.SymInt):
+        size = to_size(value)
+        return size if isinstance(size, int) else int(size.subs(environment))
+    return value
+
+
+def _eager_step(node: torch.fx.Node) -> _Step:
+    def run(values: Mapping[torch.fx.Node, Any], numbers: Sequence[int], reads: Sequence[Any]) -> list[Any]:
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: values[n])
+        return [node.target(*args, **kwargs)]
+
+    return _Step(run, [], [node])
+
+
+def compile_part(
+    part: torch.fx.GraphModule, options: Options, ranges: Mapping[sympy.Symbol, Any], symbols: Sequence[sympy.Symbol]
+) -> Callable[..., list[Any]]:
+    """Compiles a part; its inputs are its tensors and then the value of each symbol."""
+    from .build import build
+    from .call import generate
+
+    inputs, places = [], {}
+    for node in part.graph.nodes:
+        if node.op == "placeholder" and not is_size_node(node):
+            value = node.meta.get("val")
+            places[node.name] = ("input", len(inputs))
+            inputs.append(graph_input(node.name, value))
+    inputs += [Input(str(symbol), "size", (symbol,)) for symbol in symbols]
+    plan = ResultPlan({})
+    output = next(node for node in part.graph.nodes if node.op == "output")
+    returned = [plan.returned(node) for node in output.args[0]]
+    options = dataclasses.replace(options, fallback="error")  # a part is not split again: the whole is split anew
+    built = build(
+        part, plan, options, places=places, constants={}, tensors={}, inputs=inputs, returned=returned, mutations=[],
+        ranges=ranges, in_spec=None, out_spec=None,
+    )
+    call = generate(built.program, built.executable(), guard=False)
+    return lambda values, numbers, reads: call([*reads, *numbers])
+
+
+def graph_input(name: str, value: Any) -> Input:
+    """A placeholder as a leaf of the arguments; nothing checks it where its caller is a graph."""
+    from .importer import physical_order
+
+    if isinstance(value, torch.Tensor):
+        return Input(name, "tensor", to_sizes(value.shape), value.dtype, physical_order(value.shape, value.stride()))
+    if isinstance(value, (torch.SymInt, int)) and not isinstance(value, bool):
+        return Input(name, "size", (to_size(value),))
+    return Input(name, "value", value=value)

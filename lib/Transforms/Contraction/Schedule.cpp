@@ -58,6 +58,7 @@ Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t
   problem.collapse(e);
   Schedule schedule;
   schedule.lanes = vectorBits / problem.accumulator.getIntOrFloatBitWidth();
+  problem.findPanels(e, schedule.lanes);
 
   // A loop contiguous in both operands, for dot products.
   std::optional<unsigned> dotLoop;

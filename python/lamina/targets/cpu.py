@@ -163,7 +163,6 @@ class CPUTarget:
     def __init__(self, description: Optional[CPUDescription] = None, level: int = 1):
         from lamina._lib import _lamina
 
-        _lamina.register_passes()
         self.description = description or CPUDescription.host()
         self.level = level
 
@@ -171,10 +170,12 @@ class CPUTarget:
         """Names of the phases from `prim` on, and the passes that make each from the one before."""
         d = self.description
         clean = "canonicalize,cse"
-        tile = f"vector-lanes={d.vector_bits // 32} l2-bytes={d.l2} threads={d.cores}"
+        lanes = d.vector_bits // 32
+        tile = f"vector-lanes={lanes} l2-bytes={d.l2} threads={d.cores}"
+        fuse = f"min-parallelism={4 * d.cores} pack-widths={','.join(str(lanes * n) for n in (3, 4, 2, 1))}"
         contract = f"vector-bits={d.vector_bits} block-bytes={d.l2 // 2}"
         return [
-            ("fused", f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,lamina-fuse-kernels"),
+            ("fused", f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,lamina-fuse-kernels{{{fuse}}}"),
             ("planned", "lamina-plan-memory"),
             ("linalg", f"kernel.func(lamina-convert-prim-to-linalg,{clean})"),
             ("tiled", f"kernel.func(lamina-tile-kernels{{{tile}}},{clean})"),

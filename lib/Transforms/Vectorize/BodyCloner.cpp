@@ -158,15 +158,15 @@ LaneValue BodyCloner::cloneElementwise(Operation *op, ArrayRef<LaneValue> operan
   LaneValue index;
   if (cloneLinear(op, operands, index) || cloneClamp(op, operands, index))
     return index;
-  bool uniform = llvm::all_of(operands, [](const LaneValue &v) { return v.isUniform(); });
+  bool divides = isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp,
+                     arith::CeilDivSIOp, arith::CeilDivUIOp>(op);
+  bool uniform = llvm::all_of(operands, [](const LaneValue &v) { return v.isUniform(); }) &&
+                 !(divides && context.conditional && context.lanes > 1);
   SmallVector<Value> mapped;
   for (const LaneValue &operand : operands)
     mapped.push_back(uniform ? operand.base : asVector(b, loc, context, operand));
   // A divisor that all lanes share is the divisor of a lane that exists, unless none does.
-  if (!uniform && context.mask &&
-      isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
-          arith::CeilDivUIOp>(op) &&
-      (context.conditional || !operands[1].isUniform())) {
+  if (divides && !uniform && context.mask && (context.conditional || !operands[1].isUniform())) {
     // An integer division of lanes that do not exist must not trap.
     Value one = arith::ConstantOp::create(b, loc, b.getOneAttr(mapped[1].getType()));
     mapped[1] = arith::SelectOp::create(b, loc, context.mask, mapped[1], one);
@@ -221,7 +221,8 @@ bool BodyCloner::isReady(Operation *op, Block &body, bool last) const {
     return true;
   if (auto index = dyn_cast<linalg::IndexOp>(op))
     return dims[index.getDim()].base != nullptr;
-  if (op->getNumRegions() != 0 || !isMemoryEffectFree(op))
+  // What can trap stays inside: the loops around it may be empty.
+  if (op->getNumRegions() != 0 || !isPure(op))
     return false;
   return llvm::all_of(op->getOperands(),
                       [&](Value operand) { return operand.getParentBlock() != &body || values.contains(operand); });

@@ -14,7 +14,7 @@ from lamina._lib import _lamina
 _lamina.register_passes()
 
 LOWERING = (
-    "lamina-bufferize-kernels,lamina-vectorize-loops,convert-linalg-to-loops,canonicalize,lamina-expand-bf16,lamina-lower-grid,"
+    "lamina-bufferize-kernels,lamina-vectorize-loops,convert-linalg-to-loops,canonicalize,lamina-expand-math,lamina-expand-bf16,lamina-lower-grid,"
     "lamina-cpu-to-llvm"
 )
 

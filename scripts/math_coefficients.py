@@ -1,7 +1,7 @@
 """Minimax coefficients of lamina-expand-math: writes lib/Transforms/Math/Coefficients.h.
 
-Each polynomial is found by Remez' exchange algorithm in 60-digit arithmetic. The coefficients are rounded to f32 one at a
-time, lowest power first, and the remaining ones fitted again, so that later ones absorb the earlier ones' rounding.
+Each polynomial is found by Remez' exchange algorithm in 60-digit arithmetic. The coefficients are rounded to f32 one at
+a time, lowest power first, and the remaining ones fitted again, so that later ones absorb the earlier ones' rounding.
 """
 
 import sys
@@ -17,7 +17,7 @@ mp.dps = 60
 
 @dataclass
 class Fit:
-    """Approximates function(x) by the sum of c_i * x**powers[i] on [low, high], minimising max |weight(x) * error(x)|."""
+    """Approximates function(x) by the sum of c_i * x**powers[i] on [low, high]; max |weight(x) * error(x)| is least."""
 
     name: str
     subject: str
@@ -94,9 +94,7 @@ def fit(spec: Fit):
             break
         known[powers.pop(0)] = mpf(float(np.float32(float(coefficients[0]))))
     grid = [mpf(spec.low) + (mpf(spec.high) - mpf(spec.low)) * (i + mpf(1) / 2) / 2000 for i in range(2000)]
-    error = max(
-        abs(spec.weight(x) * (spec.function(x) - sum(c * x**p for p, c in known.items()))) for x in grid
-    )
+    error = max(abs(spec.weight(x) * (spec.function(x) - sum(c * x**p for p, c in known.items()))) for x in grid)
     return [known[p] for p in spec.powers], error
 
 
@@ -107,35 +105,130 @@ def relative(function):
 HALF_LN2 = 0.35
 ROOT_HALF = -0.2930, 0.4143
 FITS = [
-    Fit("exp", "e^r - 1 - r, from r^2 on, |r| <= ln(2)/2", lambda r: mp.expm1(r) - r, relative(mp.exp),
-        [2, 3, 4, 5, 6], -HALF_LN2, HALF_LN2),
-    Fit("exp2", "2^r - 1, from r on, |r| <= 1/2", lambda r: mp.powm1(2, r), relative(lambda r: mpf(2) ** r),
-        [1, 2, 3, 4, 5, 6], -0.501, 0.501),
-    Fit("exp2Wide", "2^r - 1 in f64, from r on, |r| <= 1/2", lambda r: mp.powm1(2, r), relative(lambda r: mpf(2) ** r),
-        [1, 2, 3, 4, 5, 6, 7], -0.501, 0.501, single=False),
-    Fit("tanhSmall", "tanh(x) - x, from x^3 on, |x| <= 0.55", lambda x: mp.tanh(x) - x, relative(mp.tanh),
-        [3, 5, 7, 9, 11], 1e-6, 0.55),
-    Fit("erfSmall", "erf(x) - x, from x on, |x| <= 0.9", lambda x: mp.erf(x) - x, relative(mp.erf),
-        [1, 3, 5, 7, 9, 11], 1e-6, 0.9),
-    Fit("erfLarge", "ln(1 - erf(x)), 0.9 <= x <= 4", lambda x: mp.log(mp.erfc(x)), lambda x: mp.erfc(x) + mpf("1e-5"),
-        [0, 1, 2, 3, 4, 5, 6], 0.9, 4.0),
-    Fit("log", "ln(1 + f) - f + f^2/2, from f^3 on, 1 + f from sqrt(1/2) to sqrt(2)",
-        lambda f: mp.log1p(f) - f + f * f / 2, relative(mp.log1p), [3, 4, 5, 6, 7, 8, 9, 10], *ROOT_HALF),
-    Fit("log2", "log2(1 + f) - f / ln(2), from f^2 on, 1 + f from sqrt(1/2) to sqrt(2)",
-        lambda f: (mp.log1p(f) - f) / mp.ln2, relative(lambda f: mp.log1p(f) / mp.ln2),
-        [2, 3, 4, 5, 6, 7, 8, 9, 10], *ROOT_HALF),
-    Fit("log10", "log10(1 + f) - f / ln(10), from f^2 on, 1 + f from sqrt(1/2) to sqrt(2)",
-        lambda f: (mp.log1p(f) - f) / mp.ln10, relative(lambda f: mp.log1p(f) / mp.ln10),
-        [2, 3, 4, 5, 6, 7, 8, 9, 10], *ROOT_HALF),
-    Fit("log2Wide", "log2(1 + f) in f64, from f on, 1 + f from sqrt(1/2) to sqrt(2)",
-        lambda f: mp.log1p(f) / mp.ln2, relative(lambda f: mp.log1p(f) / mp.ln2), list(range(1, 15)), *ROOT_HALF, single=False),
-    Fit("sin", "sin(r) - r, from r^3 on, |r| <= pi/4", lambda r: mp.sin(r) - r, relative(mp.sin), [3, 5, 7, 9], 1e-6, 0.79),
-    Fit("cos", "cos(r) - 1 + r^2/2, from r^4 on, |r| <= pi/4", lambda r: mp.cos(r) - 1 + r * r / 2, relative(mp.cos),
-        [4, 6, 8], 1e-6, 0.79),
-    Fit("atan", "atan(t) - t, from t^3 on, 0 <= t <= 1", lambda t: mp.atan(t) - t, relative(mp.atan),
-        list(range(3, 21, 2)), 1e-6, 1.0),
-    Fit("sinhSmall", "sinh(x) - x, from x^3 on, |x| <= 1", lambda x: mp.sinh(x) - x, relative(mp.sinh),
-        [3, 5, 7, 9], 1e-6, 1.0),
+    Fit(
+        "exp",
+        "e^r - 1 - r, from r^2 on, |r| <= ln(2)/2",
+        lambda r: mp.expm1(r) - r,
+        relative(mp.exp),
+        [2, 3, 4, 5, 6],
+        -HALF_LN2,
+        HALF_LN2,
+    ),
+    Fit(
+        "exp2",
+        "2^r - 1, from r on, |r| <= 1/2",
+        lambda r: mp.powm1(2, r),
+        relative(lambda r: mpf(2) ** r),
+        [1, 2, 3, 4, 5, 6],
+        -0.501,
+        0.501,
+    ),
+    Fit(
+        "exp2Wide",
+        "2^r - 1 in f64, from r on, |r| <= 1/2",
+        lambda r: mp.powm1(2, r),
+        relative(lambda r: mpf(2) ** r),
+        [1, 2, 3, 4, 5, 6, 7],
+        -0.501,
+        0.501,
+        single=False,
+    ),
+    Fit(
+        "tanhSmall",
+        "tanh(x) - x, from x^3 on, |x| <= 0.55",
+        lambda x: mp.tanh(x) - x,
+        relative(mp.tanh),
+        [3, 5, 7, 9, 11],
+        1e-6,
+        0.55,
+    ),
+    Fit(
+        "erfSmall",
+        "erf(x) - x, from x on, |x| <= 0.9",
+        lambda x: mp.erf(x) - x,
+        relative(mp.erf),
+        [1, 3, 5, 7, 9, 11],
+        1e-6,
+        0.9,
+    ),
+    Fit(
+        "erfLarge",
+        "ln(1 - erf(x)), 0.9 <= x <= 4",
+        lambda x: mp.log(mp.erfc(x)),
+        lambda x: mp.erfc(x) + mpf("1e-5"),
+        [0, 1, 2, 3, 4, 5, 6],
+        0.9,
+        4.0,
+    ),
+    Fit(
+        "log",
+        "ln(1 + f) - f + f^2/2, from f^3 on, 1 + f from sqrt(1/2) to sqrt(2)",
+        lambda f: mp.log1p(f) - f + f * f / 2,
+        relative(mp.log1p),
+        [3, 4, 5, 6, 7, 8, 9, 10],
+        *ROOT_HALF,
+    ),
+    Fit(
+        "log2",
+        "log2(1 + f) - f / ln(2), from f^2 on, 1 + f from sqrt(1/2) to sqrt(2)",
+        lambda f: (mp.log1p(f) - f) / mp.ln2,
+        relative(lambda f: mp.log1p(f) / mp.ln2),
+        [2, 3, 4, 5, 6, 7, 8, 9, 10],
+        *ROOT_HALF,
+    ),
+    Fit(
+        "log10",
+        "log10(1 + f) - f / ln(10), from f^2 on, 1 + f from sqrt(1/2) to sqrt(2)",
+        lambda f: (mp.log1p(f) - f) / mp.ln10,
+        relative(lambda f: mp.log1p(f) / mp.ln10),
+        [2, 3, 4, 5, 6, 7, 8, 9, 10],
+        *ROOT_HALF,
+    ),
+    Fit(
+        "log2Wide",
+        "log2(1 + f) in f64, from f on, 1 + f from sqrt(1/2) to sqrt(2)",
+        lambda f: mp.log1p(f) / mp.ln2,
+        relative(lambda f: mp.log1p(f) / mp.ln2),
+        list(range(1, 15)),
+        *ROOT_HALF,
+        single=False,
+    ),
+    Fit(
+        "sin",
+        "sin(r) - r, from r^3 on, |r| <= pi/4",
+        lambda r: mp.sin(r) - r,
+        relative(mp.sin),
+        [3, 5, 7, 9],
+        1e-6,
+        0.79,
+    ),
+    Fit(
+        "cos",
+        "cos(r) - 1 + r^2/2, from r^4 on, |r| <= pi/4",
+        lambda r: mp.cos(r) - 1 + r * r / 2,
+        relative(mp.cos),
+        [4, 6, 8],
+        1e-6,
+        0.79,
+    ),
+    Fit(
+        "atan",
+        "atan(t) - t, from t^3 on, 0 <= t <= 1",
+        lambda t: mp.atan(t) - t,
+        relative(mp.atan),
+        list(range(3, 21, 2)),
+        1e-6,
+        1.0,
+    ),
+    Fit(
+        "sinhSmall",
+        "sinh(x) - x, from x^3 on, |x| <= 1",
+        lambda x: mp.sinh(x) - x,
+        relative(mp.sinh),
+        [3, 5, 7, 9],
+        1e-6,
+        1.0,
+    ),
 ]
 
 

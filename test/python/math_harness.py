@@ -1,4 +1,4 @@
-"""Runs math ops through lamina-expand-math and the JIT on whole arrays, and measures errors in units of the last place."""
+"""Runs math ops through lamina-expand-math and the JIT on arrays, and measures errors in units of the last place."""
 
 import ctypes
 

@@ -161,7 +161,7 @@ class Generator:
             rest = [k for k in range(len(shape)) if k not in dims]
             out, out_exprs = tuple(shape[k] for k in rest), tuple(exprs[k] for k in rest)
             self.emit(
-                f"prim.reduce {pick(['max', 'min', 'sum'])} {x} dims {dims} : {type} to {self.type(out, out_exprs)}",
+                f"prim.reduce <{pick(['max', 'min', 'sum'])}> {x} dims {dims} : {type} to {self.type(out, out_exprs)}",
                 out,
                 out_exprs,
             )

@@ -145,7 +145,7 @@ void lamina::python::addCPU(nb::module_ &m) {
          int level, int vectorWidth) -> nb::object {
         if (kind != "llvm" && kind != "asm" && kind != "obj")
           throw nb::value_error("kind must be 'llvm', 'asm' or 'obj'");
-        auto module = nb::cast<MlirModule>(object);
+        auto module = mlirModuleFromOperation(nb::cast<MlirOperation>(object.attr("operation")));
         Options options(std::move(processor), level, vectorWidth, 1);
         std::string result, error;
         LaminaStatus status;
@@ -166,7 +166,7 @@ void lamina::python::addCPU(nb::module_ &m) {
       "compile_objects",
       [](nb::object object, std::optional<std::pair<std::string, std::string>> processor, int level, int vectorWidth,
          int threads) {
-        auto module = nb::cast<MlirModule>(object);
+        auto module = mlirModuleFromOperation(nb::cast<MlirOperation>(object.attr("operation")));
         Options options(std::move(processor), level, vectorWidth, threads);
         std::vector<std::string> objects;
         std::string error;

@@ -176,9 +176,13 @@ void LoopNest::columns(const Bases &bases, Index begin, Index end, const Registe
   e.loop(begin, end, e.constant(block), [&](Index column) {
     bool even = size && getConstantIntValue(end) && *size % block == 0;
     Index count = even ? e.constant(block) : e.min(e.constant(block), e.sub(end, column));
-    e.loop(e.constant(0), K, e.constant(depth), [&](Index row) {
-      auto known = getConstantIntValue(K);
-      Index rows = known && *known % depth == 0 ? e.constant(depth) : e.min(e.constant(depth), e.sub(K, row));
+    auto known = getConstantIntValue(K);
+    auto depthBlock = [&](Index row) {
+      Index rows = e.constant(depth);
+      if (!schedule.deep)
+        rows = K;
+      else if (!known || *known % depth != 0)
+        rows = e.min(rows, e.sub(K, row));
       PackRequest request{problem, bases.b, schedule.n, schedule.k, column, count, row, rows, wholePanels, packed};
       switch (schedule.access) {
       case Access::Rows:
@@ -194,7 +198,11 @@ void LoopNest::columns(const Bases &bases, Index begin, Index end, const Registe
         packScalars(e, request);
       }
       rowTiles(bases, column, count, row, rows, tile, wholePanels, packed);
-    });
+    };
+    if (schedule.deep)
+      e.loop(e.constant(0), K, e.constant(depth), depthBlock);
+    else
+      depthBlock(e.constant(0)); // even with no row: C may have to become zero
   });
 }
 

@@ -85,6 +85,10 @@ struct LowerContractions : lamina::impl::LowerContractionsBase<LowerContractions
     OpBuilder builder(op);
     Emitter emitter(builder, op.getLoc());
     Problem problem = buildProblem(emitter, op, *match);
+    if (llvm::any_of(problem.k, [&](unsigned loop) { return problem.size(loop) == 0; })) {
+      op->erase(); // an empty sum
+      return success();
+    }
     Schedule schedule = makeSchedule(emitter, problem, vectorBits);
     if (problem.packedColumns && problem.n.size() > 1)
       return failure();

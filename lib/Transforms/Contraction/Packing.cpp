@@ -15,6 +15,8 @@ static int64_t panelColumns(const PackRequest &request) {
 /// Calls `body` with the address of each row of the block and its number in the block.
 static void forEachRow(Emitter &e, const PackRequest &request, function_ref<void(Index address, Index row)> body) {
   const Problem &problem = request.problem;
+  if (request.k.empty())
+    return body(request.base, e.constant(0));
   Index inner = e.constant(1);
   for (unsigned loop : request.k.drop_front())
     inner = e.mul(inner, problem.sizes[loop]);
@@ -31,8 +33,6 @@ static void forEachRow(Emitter &e, const PackRequest &request, function_ref<void
            level ? e.add(e.mul(row, problem.sizes[loop]), i) : i);
     });
   };
-  if (request.k.empty())
-    return body(request.base, e.constant(0));
   nest(0, request.base, e.constant(0));
 }
 

@@ -74,6 +74,30 @@ void Problem::collapse(Emitter &e) {
   collapseGroup(k, {&a, &b});
 }
 
+void Problem::findPanels(Emitter &e, int64_t lanes) {
+  if (packedColumns || !batch.empty() || n.empty() || n.size() > 2 || k.size() != 1)
+    return;
+  auto isPanel = [&](unsigned inner) {
+    auto width = size(inner), row = getConstantIntValue(b.strides[k[0]]), column = getConstantIntValue(b.strides[inner]);
+    return width && *width > 0 && *width % lanes == 0 && row == width && column == 1;
+  };
+  if (n.size() == 1) {
+    if (!isPanel(n[0]))
+      return;
+    packedColumns = *size(n[0]);
+    packedStride = e.constant(0);
+    return;
+  }
+  for (auto [outer, inner] : {std::pair(n[0], n[1]), std::pair(n[1], n[0])}) {
+    if (!isPanel(inner) || !mergeable(c, outer, inner))
+      continue;
+    packedColumns = *size(inner);
+    packedStride = b.strides[outer];
+    collapse(e);
+    return;
+  }
+}
+
 /// The extension by which `value` is made from a block argument of number `argument`.
 static std::optional<Extension> traceInput(Value value, Block *block, unsigned &argument) {
   Extension extension = Extension::None;
@@ -152,7 +176,8 @@ FailureOr<Match> lamina::contraction::matchProblem(linalg::LinalgOp op) {
     uses[number].assign(loops, false);
     AffineMap map = op.getMatchingIndexingMap(&operand);
     if (number == 1 && match.packedColumns) {
-      if (type.getRank() != 3 || type.getDimSize(2) != match.packedColumns || strides[2] != 1)
+      if (type.getRank() != 3 || strides[2] != 1 ||
+          (ShapedType::isStatic(type.getDimSize(2)) && type.getDimSize(2) != match.packedColumns))
         return failure();
       continue;
     }

@@ -58,6 +58,7 @@ Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t
   problem.collapse(e);
   Schedule schedule;
   schedule.lanes = vectorBits / problem.accumulator.getIntOrFloatBitWidth();
+  problem.findPanels(e, schedule.lanes);
 
   // A loop contiguous in both operands, for dot products.
   std::optional<unsigned> dotLoop;
@@ -105,7 +106,6 @@ Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t
                boundOf(problem, problem.k) * std::min(boundOf(problem, problem.n), kNearElements) <= kNearElements))) {
     schedule.access = Access::InPlace;
     keepInnermost(schedule.n);
-    schedule.k = innermostRun(problem, problem.b, problem.k);
     // In place, any order of the reduction loops does; the smallest stride goes last.
     schedule.k.assign(problem.k.begin(), problem.k.end());
     llvm::stable_sort(schedule.k, [&](unsigned x, unsigned y) {
@@ -138,17 +138,12 @@ Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t
         multiple *= *problem.size(loop);
     }
     schedule.depthBlock = chooseDepthBlock(depth, std::max<int64_t>(multiple, 1));
-    schedule.accumulates = !depth || *depth > schedule.depthBlock;
-    if (!depth) {
-      int64_t bound = boundOf(problem, schedule.k);
-      if (bound <= schedule.depthBlock) {
-        schedule.depthBlock = bound;
-        schedule.accumulates = false;
-      }
+    schedule.deep = !depth || *depth > schedule.depthBlock;
+    if (int64_t bound = boundOf(problem, schedule.k); bound <= schedule.depthBlock) {
+      schedule.depthBlock = bound;
+      schedule.deep = false;
     }
   }
-  if (schedule.access <= Access::Prepacked || schedule.access >= Access::InPlace)
-    schedule.accumulates = false;
 
   auto leave = [&](ArrayRef<unsigned> all, ArrayRef<unsigned> kept) {
     for (unsigned loop : all)
@@ -158,7 +153,7 @@ Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t
   leave(problem.batch, {});
   leave(problem.m, schedule.m);
   leave(problem.n, schedule.n);
-  schedule.accumulates |= problem.k.size() > schedule.k.size();
+  schedule.accumulates = schedule.deep || problem.k.size() > schedule.k.size();
   leave(problem.k, schedule.k);
   return schedule;
 }

@@ -43,12 +43,15 @@ def backend(
 
     from torch._dynamo.backends.common import aot_autograd
     from torch._functorch.partitioners import min_cut_rematerialization_partition
+    from torch._subclasses.fake_tensor import unset_fake_temporarily
 
     def compile_training(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return compile_aot_graph(gm, bound)
+        with unset_fake_temporarily():
+            return compile_aot_graph(gm, bound)
 
     def compile_inference(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return compile_aot_graph(gm, bound, _frozen(gm, weights, len(example_inputs)))
+        with unset_fake_temporarily():
+            return compile_aot_graph(gm, bound, _frozen(gm, weights, len(example_inputs)))
 
     return aot_autograd(
         fw_compiler=compile_training,

@@ -139,12 +139,9 @@ class SplitExecutable:
         for node in wanted:
             if node in copies:
                 continue
-            if is_size_node(node) and node.op == "placeholder":
+            if is_size_node(node):
+                # its value is an expression of the symbols, in its meta
                 copies[node] = graph.placeholder(node.name)
-                reads.append(node)
-            elif is_size_node(node):
-                # its value is in its meta; what it was computed from need not be here
-                copies[node] = graph.call_function(node.target, ())
             else:
                 copies[node] = graph.node_copy(node, lambda n: copies[n])
             copies[node].meta = dict(node.meta)
@@ -247,7 +244,7 @@ def compile_part(
 
     inputs, places = [], {}
     for node in part.graph.nodes:
-        if node.op == "placeholder":
+        if node.op == "placeholder" and not is_size_node(node):
             value = node.meta.get("val")
             places[node.name] = ("input", len(inputs))
             inputs.append(graph_input(node.name, value))

@@ -226,7 +226,7 @@ class Importer:
             main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [v.ir.type for v in values]))
             self._annotate(main)
             _erase_dead(block)
-            # module.operation.verify()
+            module.operation.verify()
         symbols = self.symbols.symbols
         ranges = {symbol: self.range_of(symbol) for symbol in symbols}
         return Imported(module, self.arguments, symbols, ranges, [message for message, _ in b.checks])

@@ -107,7 +107,8 @@ class _BoundedInterpreter(Interpreter):
 
 
 def _limits(dtype: np.dtype[Any]) -> Any:
-    return ml_dtypes.finfo(dtype)
+    finfo: Any = ml_dtypes.finfo
+    return finfo(dtype)
 
 
 def _distance(a: Array, b: Array) -> Array:
@@ -259,7 +260,7 @@ def _bound_reduce(
     dims = tuple(call.integers("dims"))
 
     def over(ufunc: np.ufunc, array: Array) -> Array:
-        return np.asarray(ufunc.reduce(array, axis=dims, **_get_initial(ufunc)))
+        return _reduce(ufunc, array, dims)
 
     return [_bound_combination(call.case("combiner"), operands[0], bounds[0], results[0], over)]
 
@@ -273,7 +274,7 @@ def _bound_window(
     spreads = reduction.stack_windows(call, bounds[0], np.array(0.0))
 
     def over(ufunc: np.ufunc, array: Array) -> Array:
-        return np.asarray(ufunc.reduce(array, axis=0, **_get_initial(ufunc)))
+        return _reduce(ufunc, array, (0,))
 
     return [_bound_combination(combiner, values, spreads, results[0], over)]
 
@@ -287,9 +288,11 @@ def _bound_scan(
     return [_bound_combination(call.case("combiner"), operands[0], bounds[0], results[0], over)]
 
 
-def _get_initial(ufunc: np.ufunc) -> dict[str, float]:
-    """Returns the start of a maximum of bounds, so that none is needed."""
-    return {"initial": 0.0} if ufunc is np.maximum else {}
+def _reduce(ufunc: np.ufunc, array: Array, dims: tuple[int, ...]) -> Array:
+    """Combines over dimensions; the maximum of no bounds is 0."""
+    if ufunc is np.maximum:
+        return np.asarray(ufunc.reduce(array, axis=dims, initial=0.0))
+    return np.asarray(ufunc.reduce(array, axis=dims))
 
 
 def _bound_arg_reduce(

@@ -161,6 +161,8 @@ class CPUTarget:
     name = "cpu"
 
     def __init__(self, description: Optional[CPUDescription] = None, level: int = 1):
+        from lamina._lib import _lamina
+
         self.description = description or CPUDescription.host()
         self.level = level
 
@@ -168,10 +170,12 @@ class CPUTarget:
         """Names of the phases from `prim` on, and the passes that make each from the one before."""
         d = self.description
         clean = "canonicalize,cse"
-        tile = f"vector-lanes={d.vector_bits // 32} l2-bytes={d.l2} threads={d.cores}"
+        lanes = d.vector_bits // 32
+        tile = f"vector-lanes={lanes} l2-bytes={d.l2} threads={d.cores}"
+        fuse = f"min-parallelism={4 * d.cores} pack-widths={','.join(str(lanes * n) for n in (3, 4, 2, 1))}"
         contract = f"vector-bits={d.vector_bits} block-bytes={d.l2 // 2}"
         return [
-            ("fused", f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,lamina-fuse-kernels"),
+            ("fused", f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,lamina-fuse-kernels{{{fuse}}}"),
             ("planned", "lamina-plan-memory"),
             ("linalg", f"kernel.func(lamina-convert-prim-to-linalg,{clean})"),
             ("tiled", f"kernel.func(lamina-tile-kernels{{{tile}}},{clean})"),
@@ -237,7 +241,16 @@ class CPUTarget:
             for argument in program.arguments
             if argument.constant is not None
         }
-        return CPUExecutable(self.compile_module(program.module.operation.clone()), constants)
+        from mlir import ir
+
+        from lamina._lib import _lamina
+
+        # A copy in a context of its own: a pass that crashes costs no more than that.
+        context = ir.Context()
+        _lamina.register_dialects(context)
+        text = program.module.operation.get_asm(enable_debug_info=True)
+        module = _lamina.parse_module(text, context, "program.mlir")
+        return CPUExecutable(self.compile_module(module), constants)
 
 
 class _State(threading.local):

@@ -236,7 +236,7 @@ func.func @pad_concatenate(%x: tensor<4xf32>, %e: tensor<0xf32>, %v: tensor<f32>
 // CHECK-LABEL: @reduce
 // CHECK: %[[R:.*]] = prim.reduce <sum> %arg0 dims [0, 2] : tensor<2x3x4xf32> to tensor<3xf32>
 // CHECK: prim.reduce <sum> %arg1
-// CHECK: %[[H:.*]] = prim.reduce sum
+// CHECK: %[[H:.*]] = prim.reduce <sum>
 // CHECK: return %[[R]], %[[H]], %arg0
 func.func @reduce(%x: tensor<2x3x4xf32>, %h: tensor<2x3x4xf16>) -> (tensor<3xf32>, tensor<3xf16>, tensor<2x3x4xf32>) {
   %0 = prim.reduce <sum> %x dims [0] : tensor<2x3x4xf32> to tensor<3x4xf32>

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 
 import torch
-
 from lamina import dialects, reference
 
 DTYPES = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-
 from check import DTYPES, FLOATS, NUMBERS, check_op, make_data
 
 

@@ -6,10 +6,8 @@ import math
 
 import pytest
 import torch
-
-from lamina import reference
-
 from check import ALL, DTYPES, FLOATS, INTS, NUMBERS, check_op, make_data, run_op
+from lamina import reference
 
 INTS_AND_BOOL = [*INTS, "i1"]
 

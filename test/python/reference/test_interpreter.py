@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-
-from lamina import dialects, reference
-
 from check import ALL, CONTEXT, DTYPES, make_data
+from lamina import dialects, reference
 
 SIZES = """
   func.func @main(%a: tensor<?x4xf32> {prim.sizes = affine_map<()[s0] -> (s0 * 2, 4)>},

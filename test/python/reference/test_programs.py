@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-
-from lamina import dialects, reference
-
 from check import CONTEXT
+from hypothesis import HealthCheck, given, settings
+from lamina import dialects, reference
 from strategies import FAMILIES, Program, prim_modules
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -7,10 +7,8 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-
-from lamina import reference
-
-from check import ALL, DTYPES, FLOATS, NUMBERS, check_op, make_data, run_op
+from check import ALL, CONTEXT, DTYPES, FLOATS, NUMBERS, check_op, make_data, run_op
+from lamina import dialects, reference
 
 REDUCTIONS = {
     "sum": lambda a, dims: a.sum(dims, dtype=a.dtype) if dims else a,
@@ -92,8 +90,13 @@ def test_arg_reduce(extremum, dtype):
 
 
 def test_arg_reduce_nothing():
+    text = """
+      func.func @main(%x: tensor<2x?xf32> {prim.sizes = affine_map<()[s0] -> (2, s0)>}) -> tensor<2xi64> {
+        %0 = prim.arg_reduce <max> %x dim 1 : tensor<2x?xf32> to tensor<2xi64>
+        return %0 : tensor<2xi64>
+      }"""
     with pytest.raises(reference.ProgramError, match="dimension 1 has size 0"):
-        run_op("prim.arg_reduce <max> %a dim 1 : tensor<2x0xf32> to tensor<2xi64>", [torch.zeros(2, 0)])
+        reference.run(dialects.parse(text, CONTEXT), reference.from_torch(torch.zeros(2, 0)))
 
 
 SCANS = {

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-
-from lamina import dialects, reference
-
 from check import ALL, CONTEXT, DTYPES, NUMBERS, check_equal, check_op, make_data, run_op
+from lamina import dialects, reference
 
 # op with T for the element type, PyTorch's function, shapes of the arguments
 CASES = [
@@ -80,6 +78,7 @@ def test_iota_rounds_and_wraps():
         ("dense<0x7FC0> : tensor<1xbf16>", torch.tensor([torch.nan]).bfloat16()),
         ("dense<0.1> : tensor<2xf16>", torch.tensor([0.1, 0.1]).half()),
         ("dense<[true, false]> : tensor<2xi1>", torch.tensor([True, False])),
+        ("dense<false> : tensor<50xi1>", torch.zeros(50, dtype=torch.bool)),
         ("dense<255> : tensor<ui8>", torch.tensor(255, dtype=torch.uint8)),
         ("dense<-9223372036854775808> : tensor<1xi64>", torch.tensor([-(2**63)])),
         ("dense<1.0> : tensor<0x3xbf16>", torch.ones(0, 3).bfloat16()),

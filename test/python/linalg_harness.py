@@ -14,7 +14,8 @@ from lamina._lib import _lamina
 _lamina.register_passes()
 
 LOWERING = (
-    "canonicalize,cse,lamina-bufferize-kernels,convert-linalg-to-loops,canonicalize,lamina-expand-bf16,lamina-lower-grid,lamina-cpu-to-llvm"
+    "lamina-bufferize-kernels,lamina-vectorize-loops,convert-linalg-to-loops,canonicalize,lamina-expand-math,lamina-expand-bf16,lamina-lower-grid,"
+    "lamina-cpu-to-llvm"
 )
 
 
@@ -44,7 +45,8 @@ class Kernel:
             module = _lamina.parse_module(text, context)
             _lamina.run_pipeline(module.operation, f"builtin.module(any(lamina-convert-prim-to-linalg{{{convert}}}))")
             if tile is not None:
-                _lamina.run_pipeline(module.operation, f"builtin.module(any(lamina-tile-kernels{{{tile}}}))")
+                passes = f"any(canonicalize,cse,lamina-tile-kernels{{{tile}}},canonicalize,cse)"
+                _lamina.run_pipeline(module.operation, f"builtin.module({passes})")
             self.tiled = str(module)
             function = module.body.operations[0]
             self.name = ir.StringAttr(function.attributes["sym_name"]).value

@@ -25,7 +25,8 @@ Value lamina::castFloat(OpBuilder &b, Location loc, Value value, Type to) {
   auto target = dyn_cast<FloatType>(to);
   if (!from || !target || from == target)
     return value;
-  if (from.getWidth() == target.getWidth())
+  // f64 goes to 16 bits by way of f32, as it does in PyTorch; f16 and bf16 have no conversion of their own.
+  if (from.getWidth() == target.getWidth() || (from.getWidth() == 64 && target.getWidth() == 16))
     return castFloat(b, loc, castFloat(b, loc, value, b.getF32Type()), to);
   if (from.getWidth() < target.getWidth())
     return arith::ExtFOp::create(b, loc, to, value);

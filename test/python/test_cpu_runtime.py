@@ -7,9 +7,8 @@ import threading
 
 import pytest
 import torch
-from mlir import ir
-
 from lamina._lib import _lamina
+from mlir import ir
 
 _lamina.register_passes()
 

@@ -4,9 +4,12 @@
 namespace nb = nanobind;
 
 NB_MODULE(_lamina, m) {
-  m.def("register_dialects", [](MlirContext context) { laminaRegisterDialects(context); }, nb::arg("context"),
-        "Registers and loads Lamina's dialects in a context.");
-  m.def("register_passes", [] { laminaRegisterPasses(); }, "Registers Lamina's passes; calls after the first do nothing.");
+  m.def(
+      "register_dialects", [](MlirContext context) { laminaRegisterDialects(context); }, nb::arg("context"),
+      "Registers and loads Lamina's dialects in a context.");
+  m.def(
+      "register_passes", [] { laminaRegisterPasses(); },
+      "Registers Lamina's passes; calls after the first do nothing.");
   lamina::python::addErrors(m);
   lamina::python::addPipelines(m);
   lamina::python::addCPU(m);

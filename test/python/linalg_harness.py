@@ -11,7 +11,6 @@ from mlir import ir
 from lamina import reference
 from lamina._lib import _lamina
 
-_lamina.register_passes()
 
 LOWERING = (
     "lamina-bufferize-kernels,lamina-vectorize-loops,convert-linalg-to-loops,canonicalize,lamina-expand-math,lamina-expand-bf16,lamina-lower-grid,"

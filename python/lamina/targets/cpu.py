@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -78,7 +78,7 @@ class Entry:
         arena: bytes of temporary memory, an expression likewise.
     """
 
-    arguments: list[Optional[str]]
+    arguments: list[str | None]
     sizes: list[str]
     arena: str = "0"
 
@@ -115,7 +115,7 @@ def _evaluator(text: str) -> Callable[[Sequence[int]], int]:
         value = int(text)
         return lambda symbols: value
     code = re.sub(r"\bs(\d+)\b", r"symbols[\1]", text)
-    return eval(f"lambda symbols: {code}", {"__builtins__": {}})  # noqa: S307 the text is our own
+    return eval(f"lambda symbols: {code}", {"__builtins__": {}})
 
 
 def _read_entry(function: Any) -> Entry:
@@ -160,7 +160,7 @@ class CPUTarget:
 
     name = "cpu"
 
-    def __init__(self, description: Optional[CPUDescription] = None, level: int = 1):
+    def __init__(self, description: CPUDescription | None = None, level: int = 1):
         from lamina._lib import _lamina
 
         self.description = description or CPUDescription.host()
@@ -287,7 +287,7 @@ class CPUExecutable:
         constants: contiguous tensors by the keys of the arguments that are constants.
     """
 
-    def __init__(self, binary: CPUBinary, constants: Optional[dict[str, torch.Tensor]] = None):
+    def __init__(self, binary: CPUBinary, constants: dict[str, torch.Tensor] | None = None):
         from lamina._lib import _lamina
 
         self.binary = binary

@@ -222,10 +222,11 @@ class CPUTarget:
         clean = "canonicalize,cse"
         lanes = d.vector_bits // 32
         tile = f"vector-lanes={lanes} l2-bytes={d.l2} threads={d.cores}"
-        fuse = f"min-parallelism={4 * d.cores} pack-widths={','.join(str(lanes * n) for n in (3, 4, 2, 1))}"
+        parallel = f"min-parallelism={4 * d.cores}"
+        fuse = f"{parallel} pack-widths={','.join(str(lanes * n) for n in (3, 4, 2, 1))}"
         contract = f"vector-bits={d.vector_bits} block-bytes={d.l2 // 2}"
         return [
-            ("fused", f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,lamina-fuse-kernels{{{fuse}}}"),
+            ("fused", f"func.func(lamina-simplify-reshapes,lamina-split-reductions{{{parallel}}}),{clean},lamina-hoist-constants,lamina-fuse-kernels{{{fuse}}}"),
             ("planned", "lamina-plan-memory"),
             ("linalg", f"kernel.func(lamina-convert-prim-to-linalg,{clean})"),
             ("tiled", f"kernel.func(lamina-tile-kernels{{{tile}}},{clean})"),

@@ -226,7 +226,12 @@ class CPUTarget:
         fuse = f"{parallel} pack-widths={','.join(str(lanes * n) for n in (3, 4, 2, 1))}"
         contract = f"vector-bits={d.vector_bits} block-bytes={d.l2 // 2}"
         return [
-            ("fused", f"func.func(lamina-simplify-reshapes,lamina-split-reductions{{{parallel}}}),{clean},lamina-hoist-constants,lamina-fuse-kernels{{{fuse}}}"),
+            (
+                "fused",
+                # Canonicalisation would join split reductions again.
+                f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,"
+                f"func.func(lamina-split-reductions{{{parallel}}}),lamina-fuse-kernels{{{fuse}}}",
+            ),
             ("planned", "lamina-plan-memory"),
             ("linalg", f"kernel.func(lamina-convert-prim-to-linalg,{clean})"),
             ("tiled", f"kernel.func(lamina-tile-kernels{{{tile}}},{clean})"),

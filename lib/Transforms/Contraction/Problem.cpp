@@ -138,7 +138,8 @@ static LogicalResult matchBody(linalg::LinalgOp op, Match &match) {
   if (isFloat ? !isa<arith::MulFOp>(mul) : !isa<arith::MulIOp>(mul))
     return failure();
   unsigned lhs, rhs;
-  auto lhsExtension = traceInput(mul->getOperand(0), block, lhs), rhsExtension = traceInput(mul->getOperand(1), block, rhs);
+  auto lhsExtension = traceInput(mul->getOperand(0), block, lhs),
+       rhsExtension = traceInput(mul->getOperand(1), block, rhs);
   if (!lhsExtension || !rhsExtension || lhs == rhs)
     return failure();
   match.extensions[lhs] = *lhsExtension;
@@ -282,7 +283,8 @@ Problem lamina::contraction::buildProblem(Emitter &e, linalg::LinalgOp op, const
       }
       if (problem.bounds[loop] == ShapedType::kDynamic) {
         auto bound = ValueBoundsConstraintSet::computeConstantBound(
-            presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(operand.get(), i), nullptr, /*closedUB=*/true);
+            presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(operand.get(), i), nullptr,
+            /*closedUB=*/true);
         if (succeeded(bound))
           problem.bounds[loop] = *bound;
       }

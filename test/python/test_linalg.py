@@ -1,8 +1,10 @@
 """prim through linalg to native code, against the reference interpreter: each family of ops, element types and sizes."""
+# ruff: noqa: E501  (MLIR text)
 
 import ml_dtypes
 import numpy as np
 import pytest
+
 from linalg_harness import check
 
 rng = np.random.default_rng(0)

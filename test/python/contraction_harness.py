@@ -11,7 +11,6 @@ from mlir.passmanager import PassManager
 
 from lamina._lib import _lamina
 
-_lamina.register_passes()
 
 DTYPES = {
     "f32": np.float32,

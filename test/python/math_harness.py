@@ -10,7 +10,6 @@ from mlir.runtime import get_ranked_memref_descriptor
 
 from lamina._lib import _lamina
 
-_lamina.register_passes()
 
 PIPELINE = (
     "builtin.module(lamina-expand-math,convert-scf-to-cf,convert-vector-to-llvm,convert-math-to-llvm,"

@@ -1,6 +1,7 @@
 // The pass that finds contractions and convolutions and replaces them by register-tiled loops.
 #include "lib/Transforms/Contraction/LoopNest.h"
 #include "lib/Transforms/Contraction/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

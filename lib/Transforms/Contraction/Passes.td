@@ -37,7 +37,7 @@ def LowerContractions : Pass<"lamina-lower-contractions"> {
     The work is constant for an op; the code has about `4 * rows * vectors` instructions for each kernel, and an op has one
     or two kernels.
   }];
-  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect", "mlir::scf::SCFDialect",
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect", "mlir::memref::MemRefDialect", "mlir::scf::SCFDialect",
                            "mlir::vector::VectorDialect"];
   let options = [
     Option<"vectorBits", "vector-bits", "int64_t", "512", "bits of a vector register: 512, 256 or 128">,

@@ -1,5 +1,6 @@
 // The innermost kernels: a tile of C in registers.
 #include "lib/Transforms/Contraction/RegisterKernel.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -32,7 +33,7 @@ Value lamina::contraction::extend(Emitter &e, Value value, Extension extension, 
 
 Value lamina::contraction::multiplyAdd(Emitter &e, Value x, Value y, Value z) {
   if (isa<FloatType>(getElementTypeOrSelf(x.getType())))
-    return vector::FMAOp::create(e.b, e.loc, x, y, z);
+    return math::FmaOp::create(e.b, e.loc, x, y, z);
   return addValues(e, arith::MulIOp::create(e.b, e.loc, x, y), z);
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import sympy
 import torch
@@ -40,9 +40,17 @@ class CallableProgram:
         program: the program.
         executable: what a target made of it.
         signature: the model's, to accept arguments by name or position alike; None if there is none.
+        target: the name of the target that made the executable.
     """
 
-    def __init__(self, program: Program, executable: Executable, signature: Optional[inspect.Signature] = None):
+    def __init__(
+        self,
+        program: Program,
+        executable: Executable,
+        signature: Optional[inspect.Signature] = None,
+        target: Optional[str] = None,
+    ):
+        self.target = target
         self.program = program
         self.executable = executable
         self._signature = signature
@@ -63,6 +71,69 @@ class CallableProgram:
         if self._flat and not kwargs and len(args) == self._positional:
             return self._flat_call(args)
         return self._flat_call(self._leaves(args, kwargs))
+
+    def ir(self, phase: str = "prim") -> Union[str, bytes]:
+        """The program at one of its layers, as text (of ``obj``: bytes). It is made anew.
+
+        Args:
+            phase: ``fx``, ``prim``, ``linalg`` (the whole program in plain linalg), or a phase or a kind of code of the
+                target, such as ``fused``, ``planned``, ``tiled``, ``llvm``, ``asm``.
+
+        Raises:
+            ValueError: there is no such phase.
+            CompileError: the program is split around eager calls, or cannot be taken to the phase.
+        """
+        from lamina.compiler import emit
+        from lamina.targets import get_target
+
+        if phase == "fx" and self.program.graph is not None:
+            return self.program.graph.print_readable(print_output=False, colored=False)
+        if self.program.module is None:
+            raise CompileError(
+                "the program is split around calls that PyTorch runs, and has no module of its own",
+                hint='Compile with fallback="error" to be told which call it is.',
+            )
+        return emit(self.program.module, phase, get_target(self.target or "cpu"))
+
+    @property
+    def kernels(self) -> list[str]:
+        """The names of the kernels; none of a target that has no kernels."""
+        return list(getattr(self.executable, "kernels", ()))
+
+    def peak_memory(self, *args: Any, **kwargs: Any) -> int:
+        """Bytes that a call allocates: its results and its temporary memory, less what the caller has.
+
+        Args:
+            args, kwargs: arguments as of a call; only their sizes matter. None are needed if all sizes are static.
+
+        Raises:
+            TypeError, ValueError: as a call does.
+        """
+        symbols = self._symbols(args, kwargs)
+        values = dict(zip(self.program.symbols, symbols))
+        total = len(self.program.checks)
+        for result in self.program.results:
+            count = 1
+            for size in result.sizes:
+                count *= int(size.subs(values)) if isinstance(size, sympy.Expr) else size
+            total += count * result.dtype.itemsize
+        arena = getattr(self.executable, "arena_bytes", None)
+        return total + (arena(symbols) if arena is not None else 0)
+
+    def _symbols(self, args: tuple, kwargs: dict) -> list[int]:
+        """The values of the symbols in a call."""
+        if not self.program.symbols:
+            return []
+        leaves = self._leaves(args, kwargs)
+        explain(self.program, leaves)
+        values: dict[sympy.Symbol, int] = {}
+        for spec, leaf in zip(self.program.inputs, leaves):
+            actual = leaf.shape if spec.kind == "tensor" else [leaf]
+            values.update({s: int(n) for s, n in zip(spec.sizes, actual) if isinstance(s, sympy.Symbol)})
+        for symbol in self.program.symbols:
+            if symbol not in values:
+                raise ValueError(f"the size {symbol} is no dimension of an argument")
+        return [values[symbol] for symbol in self.program.symbols]
 
     def _leaves(self, args: tuple, kwargs: dict) -> list[Any]:
         """The leaves of the user's arguments, in the structure of the arguments that the program was compiled with."""

@@ -11,7 +11,7 @@ import torch.utils._pytree as pytree
 from torch.export.graph_signature import InputKind, OutputKind, SymIntArgument, TensorArgument
 
 from lamina.errors import CompileError
-from lamina.logging import get_logger
+from lamina.logging import get_logger, timed
 from lamina.options import Options
 
 from .build import Built, build
@@ -38,7 +38,7 @@ def compile(
     """Compiles a model ahead of time.
 
     Args:
-        model: an nn.Module, or a function of tensors.
+        model: an nn.Module, a function of tensors, or a program of torch.export (then there are no example arguments).
         args, kwargs: example arguments; sizes are fixed to theirs unless dynamic_shapes says otherwise.
         dynamic_shapes: as in torch.export.export.
         target: the target's name, such as "cpu" or "reference".
@@ -54,19 +54,31 @@ def compile(
     """
     options = Options.of({"target": target, "freeze": freeze, "fallback": fallback})
     captured, exported = capture(model, tuple(args), kwargs, dynamic_shapes)
-    built = _Front(captured, exported, model, options).built()
-    forward = model.forward if isinstance(model, torch.nn.Module) else model
-    return CallableProgram(built.program, built.executable(), inspect.signature(forward))
+    with timed(log, "import"):
+        built = _Front(captured, exported, model, options).built()
+    return CallableProgram(built.program, built.executable(), signature_of(model), target)
+
+
+def signature_of(model: Callable[..., Any]) -> Optional[inspect.Signature]:
+    """The signature of a model; None of a program of torch.export, which keeps none."""
+    if isinstance(model, torch.export.ExportedProgram):
+        return None
+    return inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
 
 
 def capture(model: Callable[..., Any], args: tuple, kwargs: Optional[dict[str, Any]], dynamic_shapes: Any):
     """The ExportedProgram of a model as it was captured, and after decomposition."""
-    module = model
-    if not isinstance(model, torch.nn.Module):
-        module = torch.nn.Module()
-        module.forward = model
-    captured = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
-    return captured, captured.run_decompositions(decompositions())
+    if isinstance(model, torch.export.ExportedProgram):
+        captured = model
+    else:
+        module = model
+        if not isinstance(model, torch.nn.Module):
+            module = torch.nn.Module()
+            module.forward = model
+        with timed(log, "capture"):
+            captured = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+    with timed(log, "decomposition"):
+        return captured, captured.run_decompositions(decompositions())
 
 
 def import_program(

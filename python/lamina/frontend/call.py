@@ -338,7 +338,14 @@ def _emit_symbols(source: _Source, program: Program, guard: bool) -> None:
             homes[symbol] = ""
     if not guard:
         return
+    # a tensor whose sizes are all known was compared whole
+    whole = {i for i, spec in enumerate(program.inputs) if all(isinstance(size, int) for size in spec.sizes)}
     relations = []
+    for i, spec in enumerate(program.inputs):
+        if spec.kind == "tensor" and i not in whole:
+            relations += [f"h{i}[{dim}] == {size}" for dim, size in enumerate(spec.sizes) if isinstance(size, int)]
+        elif spec.kind == "size" and i in whole:
+            relations += [f"a{i} == {spec.sizes[0]}"]
     for size, place in places:
         if isinstance(size, sympy.Expr) and homes.get(size) != place and size.free_symbols <= set(homes):
             relations.append(f"{place} == {source.size(size)}")

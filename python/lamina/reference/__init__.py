@@ -12,6 +12,7 @@ It is written from the ops' descriptions, one small function an op, and is what 
 [array([1., 4., 9.], dtype=float32)]
 """
 
+from .bounds import Bounded, find_mismatch, run_with_bounds
 from .errors import ArgumentError, InterpreterError, InvalidModuleError, ProgramError
 from .interpreter import RULES, Interpreter, run
 from .values import Array, from_torch, to_torch
@@ -20,11 +21,14 @@ __all__ = [
     "RULES",
     "ArgumentError",
     "Array",
+    "Bounded",
     "Interpreter",
     "InterpreterError",
     "InvalidModuleError",
     "ProgramError",
+    "find_mismatch",
     "from_torch",
     "run",
+    "run_with_bounds",
     "to_torch",
 ]

@@ -22,10 +22,8 @@ def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float64) if is_float(dtype) else dtype
 
 
-def dot_general(call: Call, operands: Sequence[Array]) -> Array:
-    """`prim.dot_general`, as batches of matrix products."""
-    dtype = get_dtype(call.result_type())
-    lhs, rhs = (operand.astype(accumulator(dtype)) for operand in operands)
+def multiply(call: Call, lhs: Array, rhs: Array) -> Array:
+    """Returns the product of a `prim.dot_general`, as batches of matrix products, in the type of lhs and rhs."""
     lhs_batch, rhs_batch = call.integers("lhs_batch"), call.integers("rhs_batch")
     lhs_contract, rhs_contract = call.integers("lhs_contract"), call.integers("rhs_contract")
     lhs_free = [dim for dim in range(lhs.ndim) if dim not in lhs_batch + lhs_contract]
@@ -44,7 +42,14 @@ def dot_general(call: Call, operands: Sequence[Array]) -> Array:
     with np.errstate(all="ignore"):
         product = np.matmul(lhs_matrices, rhs_matrices)
     shape = sizes(lhs, lhs_batch) + sizes(lhs, lhs_free) + sizes(rhs, rhs_free)
-    return convert(product.reshape(shape), dtype)
+    return np.asarray(product.reshape(shape))
+
+
+def dot_general(call: Call, operands: Sequence[Array]) -> Array:
+    """`prim.dot_general`."""
+    dtype = get_dtype(call.result_type())
+    lhs, rhs = (operand.astype(accumulator(dtype)) for operand in operands)
+    return convert(multiply(call, lhs, rhs), dtype)
 
 
 def dilate(operand: Array, dilations: Sequence[int]) -> Array:
@@ -55,9 +60,11 @@ def dilate(operand: Array, dilations: Sequence[int]) -> Array:
     return result
 
 
-def convolution(call: Call, operands: Sequence[Array]) -> Array:
-    """`prim.convolution`: for each place in the window, a product of channels over the shifted and strided input."""
-    lhs, rhs = (operand.astype(np.float64) for operand in operands)
+def convolve(call: Call, lhs: Array, rhs: Array) -> Array:
+    """Returns the product of a `prim.convolution` of float64 arrays.
+
+    For each place in the window it adds a product of channels over the shifted and strided input.
+    """
     strides, dilations, groups = call.integers("strides"), call.integers("dilations"), call.integer("groups")
     lhs = dilate(lhs, [1, 1, *call.integers("lhs_dilations")])
     lhs = pad_with(lhs, np.array(0.0), [0, 0, *call.integers("low")], [0, 0, *call.integers("high")])
@@ -73,7 +80,13 @@ def convolution(call: Call, operands: Sequence[Array]) -> Array:
                 to = slice(group * (outputs // groups), (group + 1) * (outputs // groups))
                 taken = lhs[(slice(None), slice(group * inputs, (group + 1) * inputs), *window)]
                 result[:, to] += np.einsum("ni...,oi->no...", taken, rhs[(to, slice(None), *place)])
-    return convert(result, get_dtype(call.result_type()))
+    return result
+
+
+def convolution(call: Call, operands: Sequence[Array]) -> Array:
+    """`prim.convolution`."""
+    lhs, rhs = (operand.astype(np.float64) for operand in operands)
+    return convert(convolve(call, lhs, rhs), get_dtype(call.result_type()))
 
 
 RULES: dict[str, Rule] = {

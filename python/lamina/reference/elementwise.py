@@ -51,7 +51,7 @@ def on_scalars(function: Callable[[float], float]) -> Function:
 
 def sign(x: Array) -> Array:
     """Returns -1, 0 or 1; NaN and -0.0 give 0."""
-    return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
+    return np.asarray((x > 0).astype(x.dtype) - (x < 0).astype(x.dtype))
 
 
 def divide(x: Array, y: Array) -> Array:

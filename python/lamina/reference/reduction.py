@@ -111,17 +111,28 @@ def windowed_size(size: int, window: int, stride: int, dilation: int) -> int:
     return max(0, (size - (window - 1) * dilation - 1) // stride + 1)
 
 
-def reduce_window(call: Call, operands: Sequence[Array]) -> Array:
-    """`prim.reduce_window`: one shifted and strided copy of the operand for each place in the window, combined."""
-    (operand,), combiner = operands, call.case("combiner")
+def stack_windows(call: Call, operand: Array, fill: Array) -> Array:
+    """Returns, on a new first dimension, what each place of the window sees: a shifted and strided copy of the operand.
+
+    Args:
+        call: a `prim.reduce_window`.
+        operand: its operand.
+        fill: what elements outside count as, 0-d.
+    """
     windows, strides, dilations = (call.integers(name) for name in ("window_sizes", "strides", "dilations"))
-    padded = pad_with(operand, identity(combiner, operand.dtype), call.integers("low"), call.integers("high"))
+    padded = pad_with(operand, fill, call.integers("low"), call.integers("high"))
     counts = [windowed_size(*each) for each in zip(padded.shape, windows, strides, dilations, strict=True)]
     copies = []
     for place in np.ndindex(*windows):
         bounds = zip(place, dilations, strides, counts, strict=True)
         copies.append(padded[tuple(slice(k * d, k * d + s * n, s) if n else slice(0, 0) for k, d, s, n in bounds)])
-    return combine(combiner, np.stack(copies), (0,))
+    return np.stack(copies)
+
+
+def reduce_window(call: Call, operands: Sequence[Array]) -> Array:
+    """`prim.reduce_window`."""
+    (operand,), combiner = operands, call.case("combiner")
+    return combine(combiner, stack_windows(call, operand, identity(combiner, operand.dtype)), (0,))
 
 
 RULES: dict[str, Rule] = {

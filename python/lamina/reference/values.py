@@ -102,6 +102,8 @@ def read_constant(attr: ir.Attribute) -> Array:
         return np.zeros(type.shape, dtype)
     if dtype == BFLOAT16:
         return _read_bfloat16(attr, tuple(type.shape))
+    if dtype == np.bool_:  # the bindings' buffer of a splat i1 reads past its one bit
+        return np.array([attr[i] for i in range(len(attr))], dtype).reshape(type.shape)
     return np.array(attr, dtype=dtype).reshape(type.shape)
 
 

@@ -13,13 +13,13 @@
 // CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<16xf32>,
 // CHECK: memref.load
 // CHECK-NEXT: vector.broadcast {{.*}} : f32 to vector<16xf32>
-// CHECK-NEXT: vector.fma {{.*}} : vector<16xf32>
+// CHECK-NEXT: math.fma {{.*}} : vector<16xf32>
 // CHECK-NOT: mask
 // CHECK: vector.store
 // CHECK-NOT: linalg
 // CHECK: return
 // NARROW-LABEL: @matmul
-// NARROW: vector.fma {{.*}} : vector<8xf32>
+// NARROW: math.fma {{.*}} : vector<8xf32>
 func.func @matmul(%A: memref<240x64xf32>, %B: memref<64x240xf32>, %C: memref<240x240xf32>) {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%C : memref<240x240xf32>)
@@ -67,7 +67,7 @@ func.func @transposed(%A: memref<?x64xf32>, %B: memref<?x64xf32>, %C: memref<?x?
 // CHECK: scf.for {{.*}} iter_args
 // CHECK: vector.load
 // CHECK: arith.extf {{.*}} : vector<16xbf16> to vector<16xf32>
-// CHECK: vector.fma
+// CHECK: math.fma
 // CHECK: memref.store
 func.func @vector_matrix(%A: memref<1x128xbf16>, %B: memref<64x128xbf16>, %C: memref<1x64xf32>) {
   linalg.generic {

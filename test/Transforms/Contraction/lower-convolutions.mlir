@@ -11,7 +11,7 @@
 // CHECK: vector.maskedload
 // CHECK: vector.maskedstore
 // CHECK: scf.for {{.*}} iter_args
-// CHECK: vector.fma
+// CHECK: math.fma
 func.func @convolution(%X: memref<1x4x22x22xf32>, %W: memref<32x4x3x3xf32>, %Y: memref<1x32x20x20xf32>) {
   linalg.generic {
     indexing_maps = [affine_map<(b, o, y, x, i, s, t) -> (b, i, y + s, x + t)>,
@@ -35,8 +35,8 @@ func.func @convolution(%X: memref<1x4x22x22xf32>, %W: memref<32x4x3x3xf32>, %Y: 
 // CHECK-LABEL: @depthwise
 // CHECK-NOT: memref.alloc
 // CHECK-NOT: iter_args
-// CHECK-COUNT-9: vector.fma
-// CHECK-NOT: vector.fma
+// CHECK-COUNT-9: math.fma
+// CHECK-NOT: math.fma
 func.func @depthwise(%X: memref<1x8x18x18xf32>, %W: memref<8x3x3xf32>, %Y: memref<1x8x16x16xf32>) {
   linalg.generic {
     indexing_maps = [affine_map<(b, g, y, x, s, t) -> (b, g, y + s, x + t)>,

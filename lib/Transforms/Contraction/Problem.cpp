@@ -74,12 +74,17 @@ void Problem::collapse(Emitter &e) {
   collapseGroup(k, {&a, &b});
 }
 
+/// Vectors in a row of the widest panel: more would leave no registers for rows of C.
+static constexpr int64_t kMaxPanelVectors = 4;
+
 void Problem::findPanels(Emitter &e, int64_t lanes) {
   if (packedColumns || !batch.empty() || n.empty() || n.size() > 2 || k.size() != 1)
     return;
   auto isPanel = [&](unsigned inner) {
-    auto width = size(inner), row = getConstantIntValue(b.strides[k[0]]), column = getConstantIntValue(b.strides[inner]);
-    return width && *width > 0 && *width % lanes == 0 && row == width && column == 1;
+    auto width = size(inner), row = getConstantIntValue(b.strides[k[0]]),
+         column = getConstantIntValue(b.strides[inner]);
+    return width && *width > 0 && *width <= kMaxPanelVectors * lanes && *width % lanes == 0 && row == width &&
+           column == 1;
   };
   if (n.size() == 1) {
     if (!isPanel(n[0]))

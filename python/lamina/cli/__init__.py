@@ -40,13 +40,21 @@ def _drop_stdout() -> None:
 
 def run(arguments: Optional[Sequence[str]] = None) -> int:
     """Runs the driver; returns its exit code."""
+    # torch's own use of what it has deprecated is nothing that a user can do something about.
+    warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
+    before = warnings.showwarning
+    warnings.showwarning = _show_warning
+    try:
+        return _run(arguments)
+    finally:
+        warnings.showwarning = before
+
+
+def _run(arguments: Optional[Sequence[str]]) -> int:
     import click
 
     from .commands import lamina
 
-    # torch's own use of what it has deprecated is nothing that a user can do something about.
-    warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
-    warnings.showwarning = _show_warning
     try:
         result = lamina.main(args=None if arguments is None else list(arguments), prog_name="lamina", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -55,7 +63,11 @@ def run(arguments: Optional[Sequence[str]] = None) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except click.ClickException as error:
-        error.show()
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            print(error.ctx.get_usage(), file=sys.stderr)
+            print(f"Try '{error.ctx.command_path} --help'.", file=sys.stderr)
+        message = error.format_message()
+        print(f"error: {message[:1].lower()}{message[1:]}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         _drop_stdout()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import inspect
+import logging
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
@@ -111,7 +114,8 @@ def load_name(path: Path, name: str) -> Any:
         sys.modules[module_name] = module  # dataclasses and pickling look it up
         sys.path.insert(0, str(path.resolve().parent))
         try:
-            spec.loader.exec_module(module)
+            with contextlib.redirect_stdout(sys.stderr):
+                spec.loader.exec_module(module)
         except (Exception, SystemExit) as error:
             del sys.modules[module_name]
             raise UserError(f"{_place(error, path)} {path.name} cannot be run: {_said(error)}") from error
@@ -139,7 +143,8 @@ def _names(module: Any) -> str:
 
 
 def _said(error: BaseException) -> str:
-    text = str(error).strip()
+    """An error's type and its first paragraph; torch adds more that is about its own options."""
+    text = str(error).strip().split("\n\n")[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -157,7 +162,8 @@ def _place(error: BaseException, path: Path) -> str:
 
 def _call_user(function: Callable[..., Any], path: Path, what: str, *args: Any, **kwargs: Any) -> Any:
     try:
-        return function(*args, **kwargs)
+        with contextlib.redirect_stdout(sys.stderr):
+            return function(*args, **kwargs)
     except (Exception, SystemExit) as error:
         raise UserError(f"{_place(error, path)} {what}: {_said(error)}") from error
 
@@ -200,20 +206,37 @@ def _python(path: Path, name: str, request: Request) -> Source:
     return Source(f"{path}:{name}", model, lambda: (args, kwargs), import_, compile)
 
 
-class _capturing:
-    """Errors of torch.export name the model and the user's line."""
+@contextlib.contextmanager
+def _capturing(name: str, path: Path) -> Iterator[None]:
+    """Errors name the model and the user's line, and what the model prints is no result."""
+    from lamina.errors import CompileError
 
-    def __init__(self, name: str, path: Path):
-        self.name, self.path = name, path
+    try:
+        with quiet():
+            yield
+    except (CompileError, UserError, OSError):
+        raise
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{_place(error, path)} {name} cannot be compiled: {_said(error)}") from error
 
-    def __enter__(self) -> None:
-        return None
 
-    def __exit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
-        from lamina.errors import CompileError
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """What a model prints goes to stderr, and torch logs nothing unless it was asked to."""
+    import torch._logging
 
-        if isinstance(error, Exception) and not isinstance(error, (CompileError, UserError, OSError)):
-            raise UserError(f"{_place(error, self.path)} {self.name} cannot be captured: {_said(error)}") from error
+    logger = logging.getLogger("torch")
+    asked = any(os.environ.get(name, "0") not in ("", "0") for name in ("TORCH_LOGS", "LAMINA_DEBUG"))
+    loggers = [] if asked else [logger, *(logging.getLogger(n) for n in list(logging.root.manager.loggerDict) if n.startswith("torch."))]
+    before = [(each, each.disabled) for each in loggers]
+    try:
+        for each in loggers:
+            each.disabled = True
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        for each, disabled in before:
+            each.disabled = disabled
 
 
 def _arguments(model: Any, path: Path, name: str, request: Request) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -30,6 +30,11 @@ class _Printer(PythonPrinter):
         self.names = names
 
     def _print_Symbol(self, expr: sympy.Symbol) -> str:
+        if expr not in self.names:
+            raise CompileError(
+                f"the size {expr} of a tensor that the program reads or returns depends on data",
+                hint='use torch.compile(model, backend="lamina"), which gives such parts of a program to PyTorch.',
+            )
         return self.names[expr]
 
 
@@ -148,7 +153,11 @@ class CallableProgram:
         if set(kwargs) == set(self._keywords) and len(args) == self._positional:
             return args, {name: kwargs[name] for name in self._keywords}
         if self._signature is None:
-            raise TypeError(f"expected {self._positional} positional arguments and the keywords {self._keywords}, got {len(args)} and {list(kwargs)}")
+            wanted = ", ".join(spec.name for spec in self.program.inputs)
+            raise TypeError(
+                f"expected {self._positional} arguments by position and {self._keywords or 'none'} by name ({wanted}), "
+                f"got {len(args)} and {list(kwargs) or 'none'}"
+            )
         names = list(self._signature.parameters)
         bound = self._signature.bind(*args, **kwargs).arguments
         wanted = names[: self._positional] + self._keywords

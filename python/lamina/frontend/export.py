@@ -18,6 +18,7 @@ from .build import Built, build
 from .call import CallableProgram
 from .decompositions import decompositions
 from .importer import physical_order
+from .locations import last_user_frame
 from .program import Input, Mutation, Program, Returned
 from .results import Place, ResultPlan
 from .sizes import to_size, to_sizes
@@ -76,9 +77,23 @@ def capture(model: Callable[..., Any], args: tuple, kwargs: Optional[dict[str, A
             module = torch.nn.Module()
             module.forward = model
         with timed(log, "capture"):
-            captured = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+            captured = _export(module, args, kwargs, dynamic_shapes)
     with timed(log, "decomposition"):
         return captured, captured.run_decompositions(decompositions())
+
+
+def _export(module: torch.nn.Module, args: tuple, kwargs: Optional[dict[str, Any]], dynamic_shapes: Any):
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    try:
+        return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+    except GuardOnDataDependentSymNode as error:
+        frame = last_user_frame(error.__traceback__)
+        raise CompileError(
+            f"the program branches on a value that is known only when it runs ({error.cond})",
+            location=str(frame) if frame else None,
+            hint='use torch.where or torch.cond, or torch.compile(model, backend="lamina"), which splits the program there.',
+        ) from error
 
 
 def import_program(

@@ -132,8 +132,10 @@ KernelGraph::KernelGraph(ArrayRef<Operation *> members, SizeAnalysis &sizes,
     }
   // A factor of size 1 that a reader keeps cannot vanish in a reshape.
   for (const Node &node : nodes)
-    if (node.op && isa<ReshapeOp>(node.op) && leaves(node) != leaves(nodes[node.operands[0]]))
+    if (node.op && isa<ReshapeOp>(node.op) && leaves(node) != leaves(nodes[node.operands[0]])) {
       valid = false;
+      toMaterialise.push_back(node.op);
+    }
   // A value that has one factor twice, like x + transpose(x), is no projection of an iteration space.
   for (const Node &node : nodes) {
     Factors::List list = leaves(node);
@@ -247,6 +249,9 @@ bool KernelGraph::relate(Node &node) {
     bool rigidDim = rigid;
     if (auto iota = dyn_cast<IotaOp>(node.op))
       rigidDim = iota.getDim() == i;
+    // The dimensions of the indices may have any form.
+    if (auto gather = dyn_cast<GatherOp>(node.op))
+      rigidDim = i >= static_cast<unsigned>(cast<RankedTensorType>(gather.getIndices().front().getType()).getRank());
     node.dims.push_back({factors.create(shape[i], rigidDim)});
   }
   auto concatenated = [](ArrayRef<Factors::List> dims) {

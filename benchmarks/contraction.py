@@ -23,8 +23,13 @@ PREPARE = "func.func(promote-buffers-to-stack{max-alloc-size-in-bytes=4194304}),
 def matmul(m, n, k, transposed=False, element="f32", layout="static"):
     rng = np.random.default_rng(0)
     a, b = random(rng, (m, k), element), random(rng, (n, k) if transposed else (k, n), element)
-    case = Case("m n K", ("m, K", "n, K" if transposed else "K, n", "m, n"), (a, b, np.empty((m, n), np.float32)),
-                (element, element, "f32"), (layout,) * 3)
+    case = Case(
+        "m n K",
+        ("m, K", "n, K" if transposed else "K, n", "m, n"),
+        (a, b, np.empty((m, n), np.float32)),
+        (element, element, "f32"),
+        (layout,) * 3,
+    )
     left, right = (torch.from_numpy(np.asarray(x, np.float32)) for x in (a, b))
     if element == "bf16":
         left, right = left.bfloat16(), right.bfloat16()
@@ -39,9 +44,13 @@ def packed(m, n, k, width=48):
     panels = np.zeros((-(-n // width) * width, k), np.float32)
     panels[:n] = b
     panels = np.ascontiguousarray(panels.reshape(-1, width, k).transpose(0, 2, 1))
-    case = Case("m n K", ("m, K", f"n floordiv {width}, K, n mod {width}", "m, n"),
-                (a, panels, np.empty((m, n), np.float32)), ("f32",) * 3,
-                attributes=f"lamina.contraction, lamina.packed_b = {width} : i64")
+    case = Case(
+        "m n K",
+        ("m, K", f"n floordiv {width}, K, n mod {width}", "m, n"),
+        (a, panels, np.empty((m, n), np.float32)),
+        ("f32",) * 3,
+        attributes=f"lamina.contraction, lamina.packed_b = {width} : i64",
+    )
     left, right, out = torch.from_numpy(a), torch.from_numpy(b).t(), torch.empty(m, n)
     return case, lambda: torch.mm(left, right, out=out)
 
@@ -49,8 +58,12 @@ def packed(m, n, k, width=48):
 def batched(b, m, n, k, transposed=False):
     rng = np.random.default_rng(0)
     x, y = random(rng, (b, m, k), "f32"), random(rng, (b, n, k) if transposed else (b, k, n), "f32")
-    case = Case("b m n K", ("b, m, K", "b, n, K" if transposed else "b, K, n", "b, m, n"),
-                (x, y, np.empty((b, m, n), np.float32)), ("f32",) * 3)
+    case = Case(
+        "b m n K",
+        ("b, m, K", "b, n, K" if transposed else "b, K, n", "b, m, n"),
+        (x, y, np.empty((b, m, n), np.float32)),
+        ("f32",) * 3,
+    )
     left, right, out = torch.from_numpy(x), torch.from_numpy(y), torch.empty(b, m, n)
     right = right.transpose(1, 2) if transposed else right
     return case, lambda: torch.bmm(left, right, out=out)

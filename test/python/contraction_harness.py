@@ -11,7 +11,6 @@ from mlir.passmanager import PassManager
 
 from lamina._lib import _lamina
 
-_lamina.register_passes()
 
 DTYPES = {
     "f32": np.float32,
@@ -101,7 +100,9 @@ class Program:
             PassManager.parse(f"builtin.module(lamina-lower-contractions{{{options}}})").run(module.operation)
             left = str(module).count("linalg.generic")  # fills may stay
             assert left == 0, f"{left} ops were not lowered"
-            PassManager.parse(f"builtin.module({prepare}convert-linalg-to-loops,lamina-cpu-to-llvm)").run(module.operation)
+            PassManager.parse(f"builtin.module({prepare}convert-linalg-to-loops,lamina-cpu-to-llvm)").run(
+                module.operation
+            )
             self.engine = ExecutionEngine(module, opt_level=level)
         self.functions = [self.engine.raw_lookup(f"_mlir_ciface_case{i}") for i in range(len(cases))]
 

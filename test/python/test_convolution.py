@@ -6,8 +6,20 @@ import torch
 from contraction_harness import Case, check, random
 
 
-def convolution(rng, batch, groups, inputs, outputs, size, kernel, stride=1, dilation=1, channels_last=False,
-                element="f32", layout="static") -> tuple[Case, object]:
+def convolution(
+    rng,
+    batch,
+    groups,
+    inputs,
+    outputs,
+    size,
+    kernel,
+    stride=1,
+    dilation=1,
+    channels_last=False,
+    element="f32",
+    layout="static",
+) -> tuple[Case, object]:
     """A convolution over an already padded input of `size` pixels; channels are per group, groups = 0 for none."""
     rank = len(size)
     result = [(s - (k - 1) * dilation - 1) // stride + 1 for s, k in zip(size, kernel, strict=True)]
@@ -25,8 +37,14 @@ def convolution(rng, batch, groups, inputs, outputs, size, kernel, stride=1, dil
         x, y = (np.ascontiguousarray(np.moveaxis(t, 1, -1)) for t in (x, y))
         w = np.ascontiguousarray(np.moveaxis(np.moveaxis(w, 1, -1), 0, -1))
     loops = " ".join(["b", *group, "o", *space, "I", *taps])
-    case = Case(loops, (", ".join(x_map), ", ".join(w_map), ", ".join(y_map)), (x, w, y), (element, element, "f32"),
-                (layout,) * 3, attributes="lamina.convolution")
+    case = Case(
+        loops,
+        (", ".join(x_map), ", ".join(w_map), ", ".join(y_map)),
+        (x, w, y),
+        (element, element, "f32"),
+        (layout,) * 3,
+        attributes="lamina.convolution",
+    )
 
     def reference(a, b):
         if channels_last:
@@ -44,7 +62,8 @@ def convolution(rng, batch, groups, inputs, outputs, size, kernel, stride=1, dil
 CASES = {
     "kernels": [
         dict(batch=2, groups=0, inputs=5, outputs=19, size=(11, 21), kernel=(k, k), stride=s)
-        for k in (1, 3, 7) for s in (1, 2)
+        for k in (1, 3, 7)
+        for s in (1, 2)
     ],
     "dilation and odd strides": [
         dict(batch=1, groups=0, inputs=3, outputs=9, size=(15, 37), kernel=(3, 2), dilation=2),
@@ -71,7 +90,8 @@ CASES = {
     "channels last": [
         dict(batch=2, groups=0, inputs=5, outputs=19, size=(11, 21), kernel=(3, 3), stride=s, channels_last=True)
         for s in (1, 2)
-    ] + [dict(batch=2, groups=0, inputs=5, outputs=2, size=(11, 21), kernel=(1, 1), channels_last=True)],
+    ]
+    + [dict(batch=2, groups=0, inputs=5, outputs=2, size=(11, 21), kernel=(1, 1), channels_last=True)],
     "narrow": [
         dict(batch=1, groups=0, inputs=4, outputs=17, size=(9, 21), kernel=(3, 3), stride=s, element="bf16")
         for s in (1, 2)

@@ -30,8 +30,11 @@ static Value baseOf(Value value) {
 static bool apart(Value x, Value y) {
   x = baseOf(x);
   y = baseOf(y);
-  auto allocated = [](Value value) { return value.getDefiningOp<memref::AllocOp>() || value.getDefiningOp<memref::AllocaOp>(); };
-  return x != y && ((allocated(x) && (allocated(y) || isa<BlockArgument>(y))) || (allocated(y) && isa<BlockArgument>(x)));
+  auto allocated = [](Value value) {
+    return value.getDefiningOp<memref::AllocOp>() || value.getDefiningOp<memref::AllocaOp>();
+  };
+  return x != y &&
+         ((allocated(x) && (allocated(y) || isa<BlockArgument>(y))) || (allocated(y) && isa<BlockArgument>(x)));
 }
 
 /// The fill with zero of exactly the output just before `op`, with nothing between that may touch it.
@@ -53,7 +56,8 @@ static linalg::FillOp zeroFillBefore(linalg::LinalgOp op) {
     if (!effects)
       return {};
     for (const MemoryEffects::EffectInstance &effect : *effects)
-      if (!isa<MemoryEffects::Allocate>(effect.getEffect()) && (!effect.getValue() || !apart(effect.getValue(), output)))
+      if (!isa<MemoryEffects::Allocate>(effect.getEffect()) &&
+          (!effect.getValue() || !apart(effect.getValue(), output)))
         return {};
   }
   return {};

@@ -141,8 +141,8 @@ void lamina::contraction::packTransposed(Emitter &e, const PackRequest &request,
     auto block = [&](Index k, Value mask) {
       SmallVector<Value> vectors;
       for (int64_t i = 0; i < lanes; ++i)
-        vectors.push_back(extend(e, loadVector(e, view, {rows[i], k}, lanes, mask), problem.b.extension,
-                                 problem.accumulator));
+        vectors.push_back(
+            extend(e, loadVector(e, view, {rows[i], k}, lanes, mask), problem.b.extension, problem.accumulator));
       transposeInRegisters(e, vectors);
       for (int64_t i = 0; i < lanes; ++i)
         storeVector(e, vectors[i], request.panels, {panel, e.add(k, e.constant(i)), lane});

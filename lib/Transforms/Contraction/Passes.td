@@ -41,7 +41,8 @@ def LowerContractions : Pass<"lamina-lower-contractions"> {
                            "mlir::vector::VectorDialect"];
   let options = [
     Option<"vectorBits", "vector-bits", "int64_t", "512", "bits of a vector register: 512, 256 or 128">,
-    Option<"blockBytes", "block-bytes", "int64_t", "1048576", "bytes of a packed block of B, about half of the L2 cache">
+    Option<"blockBytes", "block-bytes", "int64_t", "524288",
+           "bytes of B, packed or not, that are read again for each tile of rows: a quarter of the L2 cache">
   ];
   let statistics = [
     Statistic<"numLowered", "lowered", "contractions and convolutions lowered">,

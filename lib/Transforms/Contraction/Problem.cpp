@@ -74,12 +74,17 @@ void Problem::collapse(Emitter &e) {
   collapseGroup(k, {&a, &b});
 }
 
+/// Vectors in a row of the widest panel: more would leave no registers for rows of C.
+static constexpr int64_t kMaxPanelVectors = 4;
+
 void Problem::findPanels(Emitter &e, int64_t lanes) {
   if (packedColumns || !batch.empty() || n.empty() || n.size() > 2 || k.size() != 1)
     return;
   auto isPanel = [&](unsigned inner) {
-    auto width = size(inner), row = getConstantIntValue(b.strides[k[0]]), column = getConstantIntValue(b.strides[inner]);
-    return width && *width > 0 && *width % lanes == 0 && row == width && column == 1;
+    auto width = size(inner), row = getConstantIntValue(b.strides[k[0]]),
+         column = getConstantIntValue(b.strides[inner]);
+    return width && *width > 0 && *width <= kMaxPanelVectors * lanes && *width % lanes == 0 && row == width &&
+           column == 1;
   };
   if (n.size() == 1) {
     if (!isPanel(n[0]))
@@ -138,7 +143,8 @@ static LogicalResult matchBody(linalg::LinalgOp op, Match &match) {
   if (isFloat ? !isa<arith::MulFOp>(mul) : !isa<arith::MulIOp>(mul))
     return failure();
   unsigned lhs, rhs;
-  auto lhsExtension = traceInput(mul->getOperand(0), block, lhs), rhsExtension = traceInput(mul->getOperand(1), block, rhs);
+  auto lhsExtension = traceInput(mul->getOperand(0), block, lhs),
+       rhsExtension = traceInput(mul->getOperand(1), block, rhs);
   if (!lhsExtension || !rhsExtension || lhs == rhs)
     return failure();
   match.extensions[lhs] = *lhsExtension;
@@ -282,7 +288,8 @@ Problem lamina::contraction::buildProblem(Emitter &e, linalg::LinalgOp op, const
       }
       if (problem.bounds[loop] == ShapedType::kDynamic) {
         auto bound = ValueBoundsConstraintSet::computeConstantBound(
-            presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(operand.get(), i), nullptr, /*closedUB=*/true);
+            presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(operand.get(), i), nullptr,
+            /*closedUB=*/true);
         if (succeeded(bound))
           problem.bounds[loop] = *bound;
       }

@@ -153,8 +153,8 @@ LogicalResult HostLowering::run() {
   // One block serves all launches: a launch has finished when it returns.
   int64_t slots = 1;
   host.walk([&](kernel::LaunchOp launch) {
-    slots = std::max<int64_t>(slots, launch.getIns().size() + launch.getOuts().size() +
-                                         launch.getSymbols().getNumResults());
+    slots = std::max<int64_t>(slots,
+                              launch.getIns().size() + launch.getOuts().size() + launch.getSymbols().getNumResults());
   });
   Value one = LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), builder.getI64IntegerAttr(1));
   block = LLVM::AllocaOp::create(builder, loc, pointerType, LLVM::LLVMArrayType::get(builder.getI64Type(), slots), one,

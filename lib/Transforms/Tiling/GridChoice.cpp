@@ -20,7 +20,8 @@ constexpr int64_t kUnknownSize = 512;
 
 class Chooser {
 public:
-  Chooser(kernel::FuncOp func, DimClasses &classes, const TileTarget &target) : func(func), classes(classes), target(target) {}
+  Chooser(kernel::FuncOp func, DimClasses &classes, const TileTarget &target)
+      : func(func), classes(classes), target(target) {}
 
   SmallVector<GridDim> run() {
     collectHeavyOps();
@@ -139,8 +140,8 @@ SmallVector<GridDim *> Chooser::getTransposedDims() {
   return result;
 }
 
-/// Whole inner dimensions, up to the number of elements that a program is given. Where an input is contiguous along another
-/// dimension, a program takes whole cache lines of that one too.
+/// Whole inner dimensions, up to the number of elements that a program is given. Where an input is contiguous along
+/// another dimension, a program takes whole cache lines of that one too.
 void Chooser::tilePointwise() {
   int64_t whole = 1;
   for (unsigned i = 0; i < func.getOuts(); ++i) {
@@ -166,7 +167,8 @@ void Chooser::tilePointwise() {
   }
 }
 
-/// Along rows: one row, or several short ones. Across rows: a block of columns, so that whole vectors are reduced at once.
+/// Along rows: one row, or several short ones. Across rows: a block of columns, so that whole vectors are reduced at
+/// once.
 void Chooser::tileReduction() {
   if (grid.empty())
     return;
@@ -197,8 +199,8 @@ void Chooser::tileReduction() {
   }
 }
 
-/// One batch entry; as many columns as keep the right operand's panel in half of the L2 cache; all rows, if the columns give enough
-/// programs, because each program packs its panel once.
+/// One batch entry; as many columns as keep the right operand's panel in half of the L2 cache; all rows, if the columns
+/// give enough programs, because each program packs its panel once.
 void Chooser::tileContraction(linalg::LinalgOp op) {
   AffineMap lhs = op.getIndexingMapsArray()[0], rhs = op.getIndexingMapsArray()[1];
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
@@ -235,14 +237,21 @@ void Chooser::tileContraction(linalg::LinalgOp op) {
       dims.erase(dims.begin());
     }
   };
-  takeOuter(columns);
   int64_t unit = 4 * target.vectorLanes;
+  // Columns that come in panels: inner ones are whole, and the outermost counts panels.
+  int64_t panel = 1;
+  while (columns.size() > 1 && getStatic(columns.back()->size) && panel * *getStatic(columns.back()->size) <= 4 * unit)
+    panel *= getStatic(columns.pop_back_val()->size).value();
+  takeOuter(columns);
   if (!columns.empty()) {
     GridDim &dim = *columns.front();
-    int64_t bytes = getElementTypeOrSelf(op->getOperand(1).getType()).getIntOrFloatBitWidth() / 8;
-    int64_t fits = std::max<int64_t>(unit, target.l2Bytes / 2 / std::max<int64_t>(1, depth * std::max<int64_t>(1, bytes)) / unit * unit);
-    int64_t share = llvm::alignTo(llvm::divideCeil(getEstimate(dim.size), llvm::divideCeil(wanted, std::max<int64_t>(1, programs))), unit);
-    dim.tile = std::min(fits, std::max(unit, share));
+    int64_t step = panel == 1 ? unit : 1;
+    int64_t bytes = std::max<int64_t>(1, getElementTypeOrSelf(op->getOperand(1).getType()).getIntOrFloatBitWidth() / 8);
+    int64_t fits =
+        std::max<int64_t>(step, target.l2Bytes / 2 / std::max<int64_t>(1, depth * bytes * panel) / step * step);
+    int64_t share = llvm::alignTo(
+        llvm::divideCeil(getEstimate(dim.size), llvm::divideCeil(wanted, std::max<int64_t>(1, programs))), step);
+    dim.tile = std::min(fits, std::max(step, share));
     programs *= llvm::divideCeil(getEstimate(dim.size), dim.tile);
   }
   if (rows.size() > 1 && programs < wanted)

@@ -20,7 +20,7 @@ from lamina.errors import CompileError
 from lamina.logging import get_logger
 
 from .builder import DTYPES, Builder, Output, Value
-from .locations import location, user_frame
+from .locations import location, module_path, user_frame
 from .sizes import NotAffine, Size, SymbolTable, same_sizes, to_size, to_sizes
 from .table import Unsupported, lookup
 
@@ -41,7 +41,8 @@ class UnsupportedNode(CompileError):
             f"Lamina cannot compile {op}: {reason}",
             op=op,
             location=str(place) if place else None,
-            hint='Rewrite the line, or let PyTorch run it: fallback="eager" (an option of lamina.compile and of torch.compile).',
+            hint='rewrite the line, or let PyTorch run it with fallback="eager" (of lamina.compile and torch.compile).',
+            module=module_path(node) or None,
         )
 
 

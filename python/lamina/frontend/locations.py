@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import types
 from typing import NamedTuple, Optional
 
 import torch
@@ -13,6 +14,7 @@ import torch.fx
 import mlir.ir as ir
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.*)$')
+_LAMINA = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
@@ -42,6 +44,17 @@ def _user_frame(trace: str) -> Optional[Frame]:
         if not _is_library(frame.file):
             return frame
     return frames[-1] if frames else None
+
+
+def last_user_frame(trace: Optional[types.TracebackType]) -> Optional[Frame]:
+    """The innermost frame of a traceback in the user's own code."""
+    found = None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith((_TORCH, _LAMINA, "<")) and not _is_library(code.co_filename):
+            found = Frame(code.co_filename, trace.tb_lineno, code.co_name)
+        trace = trace.tb_next
+    return found
 
 
 def user_frame(node: torch.fx.Node) -> Optional[Frame]:

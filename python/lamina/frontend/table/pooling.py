@@ -184,3 +184,15 @@ def avg_pool2d_backward(b: Builder, grad: Value, x: Value, kernel_size, stride, 
     ones = b.full(1, [1, 1, *forward.kernel], share.dtype)
     result = b.convolution(share, ones, [1, 1], low, high, forward.stride, [1, 1], 1)
     return finish(b, b.reshape(result, x.sizes))
+
+
+@lowers(aten._adaptive_avg_pool2d_backward.default)
+def adaptive_avg_pool2d_backward(b: Builder, grad: Value, x: Value) -> Value:
+    """Each element of a part gets the part's gradient, divided by the number of its elements."""
+    windows = _Adaptive(grad.sizes, x, 2)
+    wide = b.convert(grad, opmath(grad.dtype))
+    share = b.with_scalar("div", wide, math.prod(windows.kernel))
+    lead, (rows, columns) = grad.sizes[:-2], grad.sizes[-2:]
+    sizes = [*lead, rows, windows.kernel[0], columns, windows.kernel[1]]
+    spread = b.broadcast_in_dim(share, sizes, [*range(len(lead) + 1), len(lead) + 2])
+    return finish(b, b.reshape(spread, x.sizes))

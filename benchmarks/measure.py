@@ -109,7 +109,8 @@ def spawn(task: str, arguments: dict[str, Any], threads: int, timeout: float) ->
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,
+        # A group, to be killed whole, but no session: that would leave the scheduling group, and its priority.
+        preexec_fn=os.setpgrp,
     )
     os.close(write)
     try:

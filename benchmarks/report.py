@@ -52,7 +52,7 @@ def _steady(results: Results, systems: list[str], machine: Machine) -> str:
     return table(["workload", "limit", *systems, "best / limit"], rows)
 
 
-def _errors(results: Results, systems: list[str], cell: Callable[[dict[str, Any], str], str]) -> str:
+def _by_system(results: Results, systems: list[str], cell: Callable[[dict[str, Any], str], str]) -> str:
     return table(
         ["workload", *systems],
         ([name, *(cell(row, system) for system in systems)] for name, row in results["workloads"].items()),
@@ -68,8 +68,8 @@ def _cold_cell(row: dict[str, Any], system: str) -> str:
     cold = row.get("cold", {}).get(system, {})
     if "seconds" not in cold:
         return "FAIL" if cold else ""
-    memory = max(cold["rss"], cold["rss_child"]) / 1e6
-    return f"{cold['seconds']:.1f} ({cold['cpu_seconds']:.1f}) [{memory:.0f}, +{(cold['rss'] - cold['rss_before']) / 1e6:.0f}]"
+    memory, growth = max(cold["rss"], cold["rss_child"]) / 1e6, (cold["rss"] - cold["rss_before"]) / 1e6
+    return f"{cold['seconds']:.1f} ({cold['cpu_seconds']:.1f}) [{memory:.0f}, +{growth:.0f}]"
 
 
 def _ratios(results: Results, systems: list[str]) -> str:
@@ -106,23 +106,24 @@ def markdown(results: Results, systems: list[str], machine: Machine) -> str:
         "# Benchmarks\n",
         f"{about}\n",
         "## Steady state\n",
-        "Milliseconds of a call: the median of the clean blocks' medians (the best call) ×(the ratio to eager's block of the"
-        " same round, the median over rounds; less is faster). `~`: fewer than 3 blocks were undisturbed.\n\n"
-        f"The limit is the larger of FLOPs over the peak and bytes over the bandwidth ({figures}; GFLOP/s, GB/s by working"
-        " set). It counts no transcendental functions. best / limit: the fastest system, and how many times the limit it takes.\n",
+        "Milliseconds of a call: the median of the clean blocks' medians (the best call) ×(the ratio to eager's block"
+        " of the same round, the median over rounds; less is faster). `~`: fewer than 3 blocks were undisturbed.\n\n"
+        f"The limit is the larger of FLOPs over the peak and bytes over the bandwidth ({figures}; GFLOP/s, GB/s by"
+        " working set). It counts no transcendental functions. best / limit: the fastest system, and how many times"
+        " the limit it takes.\n",
         _steady(results, systems, machine),
         "## Lamina's time over eager's and Inductor's, the worst first\n",
         _ratios(results, systems),
         "## Relative error against float64 (Frobenius, the worst result)\n",
-        _errors(results, systems, _error_cell),
+        _by_system(results, systems, _error_cell),
     ]
     if any("cold" in row for row in results["workloads"].values()):
         parts += [
             "## Cold start\n",
-            "Seconds from a ready module to its first result in a fresh process without caches, the import of the compiler"
-            " included (CPU seconds, of child processes too) [peak RSS in MB of the larger of the process and its largest child, "
-            "and by how much it grew in the process itself].\n",
-            _errors(results, systems, _cold_cell),
+            "Seconds from a ready module to its first result in a fresh process without caches, the import of the"
+            " compiler included (CPU seconds, of child processes too) [peak RSS in MB of the process or its largest"
+            " child, and by how much the process itself grew].\n",
+            _by_system(results, systems, _cold_cell),
         ]
     parts += ["## Failures\n", _failures(results)]
     return "\n".join(parts)
@@ -143,7 +144,8 @@ def plot(results: Results, systems: list[str], machine: Machine, path: Path) -> 
     axes.axvline(1, color="0.4", linewidth=1)
     for place, name in enumerate(names):
         limit = machine.limit(rows[name]["cost"])[0] / rows[name]["steady"]["eager"]["median"]
-        axes.plot([limit] * 2, [place - 0.35, place + 0.35], color="0.6", linewidth=2, label="limit" if not place else None)
+        label = None if place else "limit"
+        axes.plot([limit] * 2, [place - 0.35, place + 0.35], color="0.6", linewidth=2, label=label)
     markers = dict(zip(systems, "Do.s^vPX*"))
     for system in systems:
         points = [(ratio(rows[name], system, "eager"), place) for place, name in enumerate(names)]
@@ -157,6 +159,6 @@ def plot(results: Results, systems: list[str], machine: Machine, path: Path) -> 
     axes.set_xlabel("time / eager's time (less is faster)")
     axes.grid(axis="x", which="both", color="0.9")
     axes.set_axisbelow(True)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.0 + 0.9 / (1.5 + 0.28 * len(names))), ncols=6, fontsize=8, frameon=False)
+    figure.legend(loc="outside upper center", ncols=6, fontsize=8, frameon=False)
     figure.savefig(path, dpi=150)
     plt.close(figure)

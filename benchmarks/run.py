@@ -6,6 +6,8 @@ import importlib.metadata
 import json
 import platform
 import shutil
+import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,8 @@ def main(
     from .roofline import Machine
     from .workloads import WORKLOADS, select
 
+    # As an exception, so that the process that measures ends too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if show:
         for name, row in WORKLOADS.items():
             click.echo(f"{name:24} {' '.join(sorted(row.groups))}")
@@ -157,7 +161,8 @@ def _about(threads: int) -> dict[str, Any]:
         except importlib.metadata.PackageNotFoundError:
             continue
     model = next((x for x in Path("/proc/cpuinfo").read_text().splitlines() if x.startswith("model name")), ":")
-    return {"processor": model.partition(":")[2].strip(), "threads": threads, "Python": platform.python_version(), **packages}
+    about = {"processor": model.partition(":")[2].strip(), "threads": threads, "Python": platform.python_version()}
+    return {**about, **packages}
 
 
 class _Row:
@@ -221,7 +226,8 @@ class _Row:
             own = rows[system]
             if "median" in own:
                 share = f"  ×{own['to_eager']:.2f}" if "to_eager" in own else ""
-                time_ = f"{1e3 * own['median']:9.3f} ms  best {1e3 * own['best']:9.3f}{share}"
-                self._say(system, f"{time_}  {own['clean_blocks']}/{own['blocks']} clean  error {own['error_norm']:.1e}")
+                times = f"{1e3 * own['median']:9.3f} ms  best {1e3 * own['best']:9.3f}{share}"
+                clean = f"{own['clean_blocks']}/{own['blocks']} clean"
+                self._say(system, f"{times}  {clean}  error {own['error_norm']:.1e}")
             else:
                 self._say(system, f"FAIL {' '.join(own['error'].split())[:160]}")

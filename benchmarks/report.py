@@ -152,7 +152,8 @@ def plot(results: Results, systems: list[str], machine: Machine, path: Path) -> 
         known = [(value, place) for value, place in points if value is not None]
         if known and system != "eager":
             size = 46 if system.startswith("lamina") else 26
-            axes.scatter(*zip(*known), s=size, marker=markers[system], label=system, zorder=3)
+            values, places = zip(*known)
+            axes.scatter(values, places, s=size, marker=markers[system], label=system, zorder=3)
     axes.set_xscale("log")
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()

@@ -64,23 +64,23 @@ def main(
     # As an exception, so that the process that measures ends too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if show:
-        for name, row in WORKLOADS.items():
-            click.echo(f"{name:24} {' '.join(sorted(row.groups))}")
+        for workload in WORKLOADS.values():
+            click.echo(f"{workload.name:24} {' '.join(sorted(workload.groups))}")
         return
     try:
         peaks, chosen = Machine.of(machine), [workload.name for workload in select(workloads)]
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     run = Run(output, threads)
-    names = _choose_systems(systems)
+    columns = _choose_systems(systems)
     if not report_only:
-        for number, workload in enumerate(chosen):
-            row = _Row(run, workload, f"[{number + 1}/{len(chosen)}]", timeout, resume)
+        for number, name in enumerate(chosen):
+            row = _Row(run, name, f"[{number + 1}/{len(chosen)}]", timeout, resume)
             if row.reference():
                 if cold:
-                    row.cold(names)
+                    row.cold(columns)
                 if steady:
-                    row.steady(names, rounds, others)
+                    row.steady(columns, rounds, others)
         run.clean()
     run.report(peaks)
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 import torch.nn as nn
@@ -25,8 +25,8 @@ class System(Protocol):
         needs: Python packages without which it is left out.
     """
 
-    name: str
-    needs: tuple[str, ...]
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]]
 
     def load(self) -> None:
         """Imports what a user of the system would import; counted as part of a cold start."""
@@ -41,8 +41,8 @@ class System(Protocol):
 class _Torch:
     """What returns torch tensors."""
 
-    name = ""
-    needs: tuple[str, ...] = ()
+    name: ClassVar[str] = ""
+    needs: ClassVar[tuple[str, ...]] = ()
 
     def load(self) -> None:
         pass
@@ -118,8 +118,8 @@ class LaminaFrozen(_Torch):
 class OnnxRuntime:
     """torch.onnx.export and ONNX Runtime's CPU provider, on buffers that are bound once."""
 
-    name = "onnxruntime"
-    needs = ("onnxruntime", "onnx", "onnxscript")
+    name: ClassVar[str] = "onnxruntime"
+    needs: ClassVar[tuple[str, ...]] = ("onnxruntime", "onnx", "onnxscript")
 
     def load(self) -> None:
         import onnx  # noqa: F401
@@ -175,8 +175,8 @@ def _ort_value(array: Any, dtype: torch.dtype) -> Any:
 class IREE:
     """torch-mlir's importer and IREE's compiler for the CPU, with its optimisations turned on."""
 
-    name = "iree"
-    needs = ("iree.compiler", "iree.runtime", "torch_mlir")
+    name: ClassVar[str] = "iree"
+    needs: ClassVar[tuple[str, ...]] = ("iree.compiler", "iree.runtime", "torch_mlir")
     FLAGS = ["--iree-opt-level=O3", "--iree-opt-data-tiling", "--iree-llvmcpu-enable-ukernels=all"]
 
     def load(self) -> None:
@@ -217,7 +217,8 @@ class IREE:
             raise RuntimeError(f"iree-compile: {done.stderr[:500]}")
 
     def results(self, value: Any) -> tuple[torch.Tensor, ...]:
-        return tuple(torch.tensor(output.to_host().astype("float64")) for output in as_tuple(value))
+        outputs = value if isinstance(value, (tuple, list)) else (value,)
+        return tuple(torch.tensor(output.to_host().astype("float64")) for output in outputs)
 
 
 def _typed_array(tensor: torch.Tensor) -> Any:
@@ -229,7 +230,9 @@ def _typed_array(tensor: torch.Tensor) -> Any:
     return _array(tensor).view(ml_dtypes.bfloat16)
 
 
-SYSTEMS: dict[str, type] = {s.name: s for s in (LaminaFrozen, Lamina, Eager, Inductor, OnnxRuntime, IREE)}
+SYSTEMS: dict[str, type[System]] = {
+    system.name: system for system in (LaminaFrozen, Lamina, Eager, Inductor, OnnxRuntime, IREE)
+}
 
 
 def missing(name: str) -> str:

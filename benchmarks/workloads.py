@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -101,8 +102,9 @@ class ConvolutionBlock(nn.Module):
         super().__init__()
         self.convolution = nn.Conv2d(64, 64, 3, padding=1, bias=False)
         self.norm = nn.BatchNorm2d(64)
-        nn.init.uniform_(self.norm.running_mean, -0.1, 0.1)
-        nn.init.uniform_(self.norm.running_var, 0.5, 1.5)
+        for buffer, low, high in ((self.norm.running_mean, -0.1, 0.1), (self.norm.running_var, 0.5, 1.5)):
+            assert buffer is not None
+            nn.init.uniform_(buffer, low, high)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.relu(self.norm(self.convolution(x)))
@@ -243,6 +245,11 @@ def _random(dtype: torch.dtype, *shapes: tuple[int, ...]) -> tuple[torch.Tensor,
     return tuple(torch.randn(shape).to(dtype) for shape in shapes)
 
 
+def _attention(module: Callable[[int], nn.Module], length: int, dtype: torch.dtype) -> Made:
+    """Eight heads of width 64, batch 1."""
+    return module(length).to(dtype), _random(dtype, *[(1, 8, length, 64)] * 3)
+
+
 def _typed(dtype: torch.dtype) -> Iterable[tuple[str, str, Callable[[], Made]]]:
     """Name, group and maker of the workloads that exist in several dtypes."""
     yield "optimized_net", "linear", lambda: (LinearReLU().to(dtype), _random(dtype, (32, 512)))
@@ -251,13 +258,12 @@ def _typed(dtype: torch.dtype) -> Iterable[tuple[str, str, Callable[[], Made]]]:
     yield "bmm16x256", "matmul", lambda: (Product(), _random(dtype, (16, 256, 256), (16, 256, 256)))
     yield "convblock", "convolution", lambda: (ConvolutionBlock().to(dtype), _random(dtype, (1, 64, 56, 56)))
     for length in (1024, 4096):
-        shapes = [(1, 8, length, 64)] * 3
         yield (
             f"attn_naive_s{length}",
             "attention",
-            lambda length=length, shapes=shapes: (WrittenAttention(length, 64).to(dtype), _random(dtype, *shapes)),
+            partial(_attention, lambda n: WrittenAttention(n, 64), length, dtype),
         )
-        yield f"sdpa_s{length}", "attention", lambda shapes=shapes: (FusedAttention(), _random(dtype, *shapes))
+        yield f"sdpa_s{length}", "attention", partial(_attention, lambda n: FusedAttention(), length, dtype)
 
 
 def _rows() -> Iterable[Workload]:
@@ -350,7 +356,7 @@ def functional(workload: Workload, module: nn.Module, inputs: tuple) -> Made:
         loss = torch.func.functional_call(module, dict(zip(names, parameters)), arguments[len(names) :])
         return (loss.detach(), *torch.autograd.grad(loss, parameters))
 
-    graph = make_fx(step, decomposition_table=core_aten_decompositions())(*values, *inputs)
+    graph = make_fx(step, decomposition_table=dict(core_aten_decompositions()))(*values, *inputs)
     return graph, (*values, *inputs)
 
 

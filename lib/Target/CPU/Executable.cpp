@@ -48,6 +48,7 @@ Expected<std::unique_ptr<Executable>> Executable::load(ArrayRef<std::string> obj
   };
   define("lamina_parallel", &lamina_parallel);
   define("lamina_launch", &lamina_launch);
+  define("lamina_run", &lamina_run);
   define("lamina_scratch", &lamina_scratch);
   if (Error error = main.define(orc::absoluteSymbols(std::move(runtime))))
     return error;

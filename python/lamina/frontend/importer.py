@@ -16,6 +16,7 @@ import mlir.ir as ir
 from mlir.dialects import func
 
 from lamina import dialects
+from lamina._lib import _lamina
 from lamina.errors import CompileError
 from lamina.logging import get_logger
 
@@ -226,8 +227,7 @@ class Importer:
                 func.ReturnOp([value.ir for value in values])
             main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [v.ir.type for v in values]))
             self._annotate(main)
-            _erase_dead(block)
-            module.operation.verify()
+            _lamina.run_pipeline(module.operation, "builtin.module(func.func(lamina-erase-dead))")
         symbols = self.symbols.symbols
         ranges = {symbol: self.range_of(symbol) for symbol in symbols}
         return Imported(module, self.arguments, symbols, ranges, [message for message, _ in b.checks])
@@ -393,14 +393,6 @@ def _attribute(module: torch.nn.Module, path: str) -> Any:
     for name in path.split("."):
         module = getattr(module, name)
     return module
-
-
-def _erase_dead(block: ir.Block) -> None:
-    """Erases prim ops without uses; every prim op is pure."""
-    for op in reversed(list(block.operations)):
-        operation = op.operation
-        if operation.name.startswith("prim.") and not any(True for result in operation.results for _ in result.uses):
-            operation.erase()
 
 
 def import_graph(

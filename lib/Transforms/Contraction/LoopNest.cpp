@@ -253,9 +253,7 @@ void LoopNest::rowTiles(const Bases &bases, Index begin, Index count, Index dept
   // than there are registers for their addresses.
   bool copyA = !inPlace && (problem.a.extension != Extension::None || (tile.rows > 8 && !wholeTiles(tile.rows)));
   Value aCopy;
-  int64_t depthBound = schedule.depthBlock;
-  if (!depthBound)
-    depthBound = bound(schedule.k).value_or(0);
+  int64_t depthBound = schedule.deep ? schedule.depthBlock : bound(schedule.k).value_or(0);
   copyA &= depthBound > 0;
   if (copyA) // the odd pitch keeps rows out of each other's cache sets
     aCopy = e.scratch({tile.rows, (int64_t)llvm::alignTo(depthBound, schedule.lanes) + schedule.lanes},

@@ -18,6 +18,7 @@ from .build import Built, build
 from .call import CallableProgram
 from .decompositions import decompositions
 from .importer import physical_order
+from .locations import recorded_lines
 from .program import Input, Mutation, Program, Returned
 from .results import Place, ResultPlan
 from .sizes import to_size, to_sizes
@@ -65,7 +66,8 @@ def capture(model: Callable[..., Any], args: tuple, kwargs: Optional[dict[str, A
     if not isinstance(model, torch.nn.Module):
         module = torch.nn.Module()
         module.forward = model
-    captured = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+    with recorded_lines():
+        captured = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     return captured, captured.run_decompositions(decompositions())
 
 

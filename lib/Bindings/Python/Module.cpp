@@ -1,11 +1,14 @@
-// The Python extension: registers Lamina's dialects and passes with the MLIR of the process.
-#include "lib/Bindings/CAPI.h"
-#include "mlir/Bindings/Python/NanobindAdaptors.h"
+// The Python extension: Lamina's dialects, passes and code generation, in the MLIR of the process.
+#include "lib/Bindings/Python/Bindings.h"
 
 namespace nb = nanobind;
 
 NB_MODULE(_lamina, m) {
-  m.def("register_dialects", [](MlirContext context) { laminaRegisterDialects(context); }, nb::arg("context"),
-        "Registers and loads Lamina's dialects in a context.");
-  m.def("register_passes", [] { laminaRegisterPasses(); }, "Registers Lamina's passes; calls after the first do nothing.");
+  laminaRegisterPasses();
+  m.def(
+      "register_dialects", [](MlirContext context) { laminaRegisterDialects(context); }, nb::arg("context"),
+      "Registers and loads Lamina's dialects in a context.");
+  lamina::python::addErrors(m);
+  lamina::python::addPipelines(m);
+  lamina::python::addCPU(m);
 }

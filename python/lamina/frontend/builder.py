@@ -33,6 +33,11 @@ FLOATS = frozenset((torch.float64, torch.float32, torch.float16, torch.bfloat16)
 HALVES = frozenset((torch.float16, torch.bfloat16))
 
 
+def element_type(dtype: torch.dtype) -> ir.Type:
+    """The element type of tensors of a dtype."""
+    return _ELEMENT_TYPES[dtype]()
+
+
 class Value:
     """An SSA value with its sizes and torch dtype."""
 

@@ -15,12 +15,18 @@ import mlir.ir as ir
 from mlir.dialects import func
 
 from lamina import dialects
+from lamina._lib import _lamina
 from lamina.errors import CompileError
 from lamina.logging import get_logger
 
 from .builder import DTYPES, Builder, Output, Value
+<<<<<<< HEAD
 from .locations import location, user_frame
 from .sizes import NotAffine, Size, SymbolTable, is_unbacked, same_sizes, to_size, to_sizes
+=======
+from .locations import location, module_path, user_frame
+from .sizes import NotAffine, Size, SymbolTable, same_sizes, to_size, to_sizes
+>>>>>>> main
 from .table import Unsupported, lookup
 
 log = get_logger("frontend")
@@ -40,7 +46,8 @@ class UnsupportedNode(CompileError):
             f"Lamina cannot compile {op}: {reason}",
             op=op,
             location=str(place) if place else None,
-            hint='Rewrite the line, or let PyTorch run it: fallback="eager" (an option of lamina.compile and of torch.compile).',
+            hint='rewrite the line, or let PyTorch run it with fallback="eager" (of lamina.compile and torch.compile).',
+            module=module_path(node) or None,
         )
 
 
@@ -227,8 +234,7 @@ class Importer:
                 func.ReturnOp([value.ir for value in values])
             main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [v.ir.type for v in values]))
             self._annotate(main)
-            _erase_dead(block)
-            module.operation.verify()
+            _lamina.run_pipeline(module.operation, "builtin.module(func.func(lamina-erase-dead))")
         symbols = self.symbols.symbols
         ranges = {symbol: self.range_of(symbol) for symbol in symbols}
         return Imported(module, self.arguments, symbols, ranges, [message for message, _ in b.checks])
@@ -398,14 +404,6 @@ def _attribute(module: torch.nn.Module, path: str) -> Any:
     for name in path.split("."):
         module = getattr(module, name)
     return module
-
-
-def _erase_dead(block: ir.Block) -> None:
-    """Erases prim ops without uses; every prim op is pure."""
-    for op in reversed(list(block.operations)):
-        operation = op.operation
-        if operation.name.startswith("prim.") and not any(True for result in operation.results for _ in result.uses):
-            operation.erase()
 
 
 def import_graph(

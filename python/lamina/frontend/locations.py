@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import re
+import types
 from collections.abc import Iterator
 from typing import NamedTuple, Optional
 
@@ -15,8 +16,8 @@ import torch.fx
 import mlir.ir as ir
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.*)$')
-_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _LAMINA = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
 class Frame(NamedTuple):
@@ -70,6 +71,17 @@ def recorded_lines() -> Iterator[None]:
         yield
     finally:
         proxy._STACK_TRACE_ANCHORS = anchors
+
+
+def last_user_frame(trace: Optional[types.TracebackType]) -> Optional[Frame]:
+    """The innermost frame of a traceback in the user's own code."""
+    found = None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith((_TORCH, _LAMINA, "<")) and not _is_library(code.co_filename):
+            found = Frame(code.co_filename, trace.tb_lineno, code.co_name)
+        trace = trace.tb_next
+    return found
 
 
 def user_frame(node: torch.fx.Node) -> Optional[Frame]:

@@ -118,6 +118,7 @@ class Program:
         ranges: smallest and largest value of each symbol (None: unbounded).
         in_spec, out_spec: pytrees of the user's (args, kwargs) and of what the user gets; None for plain lists.
         device: where results are allocated.
+        graph: the functional ATen graph that was imported, if there is one.
     """
 
     module: Any
@@ -134,3 +135,4 @@ class Program:
     in_spec: Optional[pytree.TreeSpec]
     out_spec: Optional[pytree.TreeSpec]
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    graph: Optional[torch.fx.GraphModule] = None

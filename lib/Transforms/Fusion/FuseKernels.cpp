@@ -1,0 +1,109 @@
+// lamina-fuse-kernels: outlines the ops of each prim function into kernels.
+#include "dialects/Kernel/Kernel.h"
+#include "dialects/Prim/Prim.h"
+#include "lib/Transforms/Fusion/Grouping.h"
+#include "lib/Transforms/Fusion/Outline.h"
+#include "lib/Transforms/Fusion/PackConstants.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace lamina {
+#define GEN_PASS_DECL_FUSEKERNELS
+#define GEN_PASS_DEF_FUSEKERNELS
+#include "lib/Transforms/Fusion/Passes.h.inc"
+} // namespace lamina
+
+using namespace mlir;
+using namespace lamina;
+
+namespace {
+
+/// A result must be memory of its own: arguments, and values returned twice, are copied.
+void copySharedResults(func::FuncOp func) {
+  Operation *terminator = func.getBody().front().getTerminator();
+  OpBuilder builder(terminator);
+  llvm::SmallPtrSet<Value, 8> returned;
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    Value value = operand.get();
+    if (returned.insert(value).second && value.getDefiningOp())
+      continue;
+    auto type = cast<RankedTensorType>(value.getType());
+    SizeAnalysis sizes(func);
+    AffineMapAttr shape = type.hasStaticShape() ? AffineMapAttr() : getExprs(type.getContext(), sizes.getSizes(value));
+    operand.set(prim::ReshapeOp::create(builder, terminator->getLoc(), type, value, shape));
+  }
+}
+
+struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
+  using FuseKernelsBase::FuseKernelsBase;
+
+  void runOnOperation() override {
+    KernelTable table(getOperation());
+    // @init last: the others may add to it.
+    SmallVector<func::FuncOp> funcs(getOperation().getOps<func::FuncOp>());
+    llvm::erase_if(funcs, [](func::FuncOp func) { return func.getName() == "init"; });
+    for (func::FuncOp func : funcs)
+      if (!func.isExternal() && failed(fuse(func, table)))
+        return signalPassFailure();
+    if (auto init = getOperation().lookupSymbol<func::FuncOp>("init"))
+      if (failed(fuse(init, table)))
+        return signalPassFailure();
+    numKernels = table.size();
+  }
+
+  LogicalResult fuse(func::FuncOp func, KernelTable &table) {
+    Block &block = func.getBody().front();
+    if (func.getBody().getBlocks().size() != 1)
+      return func.emitOpError("has several blocks; kernels are made of straight-line functions");
+    for (Operation &op : block.without_terminator())
+      if (!isa<prim::PrimDialect>(op.getDialect()) || op.getNumResults() != 1)
+        return op.emitOpError("cannot be put in a kernel");
+    for (BlockArgument argument : block.getArguments()) {
+      auto type = dyn_cast<RankedTensorType>(argument.getType());
+      if (!type)
+        return func.emitOpError("argument ") << argument.getArgNumber() << " is no ranked tensor";
+      if (!type.hasStaticShape() && !func.getArgAttr(argument.getArgNumber(), "prim.sizes"))
+        return func.emitOpError("argument ") << argument.getArgNumber() << " has a dynamic size and no prim.sizes";
+    }
+    copySharedResults(func);
+    SizeAnalysis sizes(func);
+    FusionOptions options;
+    options.minParallelism = minParallelism;
+    options.sizeHint = sizeHint;
+    Grouping grouping(func, sizes, options);
+    if (failed(grouping.run()))
+      return failure();
+
+    Operation *terminator = block.getTerminator();
+    OpBuilder builder(terminator);
+    DenseMap<Value, Value> hostValues;
+    SmallVector<Operation *> old;
+    for (Operation &op : block.without_terminator())
+      old.push_back(&op);
+    std::optional<InitFunction> init;
+    if (func.getName() == "main" && !packWidths.empty())
+      init.emplace(func);
+    for (const Grouping::Group *group : grouping.groups()) {
+      ArrayRef<Operation *> members = group->members;
+      KernelGraph graph = grouping.makeGraph(*group);
+      if (!graph.ok())
+        return members.front()->emitOpError("was put in a kernel that has no iteration space");
+      if (init)
+        packConstants(graph, *packWidths, *init);
+      for (BlockArgument argument : block.getArguments())
+        hostValues[argument] = argument;
+      SmallVector<Operation *> outputs = grouping.outputs(members);
+      outlineKernel(graph, members, outputs, sizes, builder, hostValues, table);
+      ++numLaunches;
+    }
+    for (OpOperand &operand : terminator->getOpOperands())
+      operand.set(hostValues.lookup(operand.get()));
+    for (Operation *op : llvm::reverse(old))
+      op->erase();
+    if (init)
+      init->finish();
+    return success();
+  }
+};
+
+} // namespace

@@ -1,0 +1,298 @@
+// Grouping: which ops of a function share a kernel.
+#include "lib/Transforms/Fusion/Grouping.h"
+#include "dialects/Prim/Prim.h"
+
+using namespace mlir;
+using namespace lamina;
+using namespace lamina::prim;
+
+/// A kernel beyond this many ops gains nothing and costs compile time.
+static constexpr unsigned kMaxMembers = 64;
+
+Grouping::Grouping(FunctionOpInterface func, SizeAnalysis &sizes, FusionOptions options)
+    : func(func), sizes(sizes), options(options) {
+  unsigned next = 0;
+  for (Operation &op : func.getFunctionBody().front())
+    position[&op] = next++;
+}
+
+KernelGraph Grouping::makeGraph(ArrayRef<Operation *> members) const {
+  return KernelGraph(members, sizes, [&](Operation *op) { return groupOf.contains(op); });
+}
+
+KernelGraph Grouping::makeGraph(const Group &group) const {
+  return KernelGraph(group.members, sizes, [&](Operation *op) {
+    auto it = memberSince.find(op);
+    return it != memberSince.end() && it->second <= group.age;
+  });
+}
+
+int64_t Grouping::estimate(AffineExpr size) const {
+  if (hasUnknownSize(size))
+    return options.sizeHint;
+  unsigned symbols = 0;
+  size.walk([&](AffineExpr e) {
+    if (auto symbol = dyn_cast<AffineSymbolExpr>(e))
+      symbols = std::max(symbols, symbol.getPosition() + 1);
+  });
+  SmallVector<AffineExpr> hints(symbols, getAffineConstantExpr(options.sizeHint, size.getContext()));
+  auto constant = dyn_cast<AffineConstantExpr>(size.replaceSymbols(hints));
+  return constant ? constant.getValue() : options.sizeHint;
+}
+
+bool Grouping::isReadOutside(Operation *op, ArrayRef<Operation *> members) const {
+  SmallVector<Operation *> pending(op->getUsers());
+  while (!pending.empty()) {
+    Operation *user = pending.pop_back_val();
+    if (llvm::is_contained(members, user))
+      continue;
+    if (user->hasTrait<OpTrait::IsTerminator>() || getRole(user) != OpRole::Free || groupOf.contains(user))
+      return true;
+    llvm::append_range(pending, user->getUsers());
+  }
+  return false;
+}
+
+SmallVector<Operation *> Grouping::outputs(ArrayRef<Operation *> members) const {
+  SmallVector<Operation *> out;
+  for (Operation *op : members)
+    if (isReadOutside(op, members))
+      out.push_back(op);
+  return out;
+}
+
+int64_t Grouping::parallelism(const KernelGraph &graph, ArrayRef<Operation *> members) const {
+  SmallVector<unsigned> nodes;
+  for (Operation *op : outputs(members))
+    nodes.push_back(graph.memberNodes.lookup(op));
+  int64_t programs = 1;
+  for (unsigned leaf : graph.gridFactors(nodes))
+    programs = std::min<int64_t>(programs * std::max<int64_t>(estimate(graph.factors.size(leaf)), 1), 1 << 30);
+  return programs;
+}
+
+SmallVector<Operation *> Grouping::inOrder(ArrayRef<Operation *> a, ArrayRef<Operation *> b) const {
+  SmallVector<Operation *> ops(a);
+  ops.append(b.begin(), b.end());
+  llvm::sort(ops, [&](Operation *x, Operation *y) { return position.lookup(x) < position.lookup(y); });
+  return ops;
+}
+
+SmallVector<unsigned> Grouping::directDependencies(ArrayRef<Operation *> ops) const {
+  SmallVector<unsigned> groups;
+  SmallVector<Value> pending;
+  for (Operation *op : ops)
+    llvm::append_range(pending, op->getOperands());
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  while (!pending.empty()) {
+    Operation *def = pending.pop_back_val().getDefiningOp();
+    if (!def || !seen.insert(def).second)
+      continue;
+    auto it = groupOf.find(def);
+    if (it == groupOf.end())
+      llvm::append_range(pending, def->getOperands());
+    else if (!llvm::is_contained(groups, it->second))
+      groups.push_back(it->second);
+  }
+  return groups;
+}
+
+/// Whether `members` make a legal kernel that runs no worse than its `parts` apart.
+bool Grouping::isLegal(ArrayRef<Operation *> members, ArrayRef<ArrayRef<Operation *>> parts) const {
+  if (members.size() > kMaxMembers)
+    return false;
+  unsigned contractions = 0;
+  Operation *contraction = nullptr;
+  for (Operation *op : members) {
+    if (getRole(op) != OpRole::Contraction)
+      continue;
+    contraction = op;
+    ++contractions;
+  }
+  if (contractions > 1)
+    return false;
+  if (contraction)
+    for (Operation *op : members)
+      if (getRole(op) == OpRole::Reduction || getRole(op) == OpRole::Reader)
+        return false;
+  KernelGraph graph = makeGraph(members);
+  if (!graph.ok())
+    return false;
+  if (contraction) {
+    // An epilogue has the contraction's own iteration space.
+    Factors::List space = graph.leaves(graph.nodes[graph.memberNodes.lookup(contraction)]);
+    llvm::sort(space);
+    for (Operation *op : members) {
+      Factors::List own = graph.leaves(graph.nodes[graph.memberNodes.lookup(op)]);
+      llvm::sort(own);
+      if (own != space)
+        return false;
+    }
+  }
+  int64_t programs = parallelism(graph, members);
+  int64_t wanted = options.minParallelism;
+  for (ArrayRef<Operation *> part : parts) {
+    KernelGraph partGraph = makeGraph(part);
+    wanted = std::min(wanted, partGraph.ok() ? parallelism(partGraph, part) : 1);
+  }
+  return programs >= wanted;
+}
+
+void Grouping::assign(ArrayRef<Operation *> ops, unsigned group) {
+  Group &g = all[group];
+  g.members = inOrder(g.members, ops);
+  g.age = ++clock;
+  for (Operation *op : ops) {
+    groupOf[op] = group;
+    memberSince.try_emplace(op, clock);
+    g.hasContraction |= getRole(op) == OpRole::Contraction;
+  }
+  for (unsigned dependency : directDependencies(g.members)) {
+    if (dependency == group)
+      continue;
+    g.dependsOn.set(dependency);
+    g.dependsOn |= all[dependency].dependsOn;
+  }
+  for (Group &other : all)
+    if (other.dependsOn.test(group))
+      other.dependsOn |= all[group].dependsOn;
+}
+
+void Grouping::addGroup(ArrayRef<Operation *> ops) {
+  all.emplace_back();
+  for (Group &group : all)
+    group.dependsOn.resize(all.size());
+  assign(ops, all.size() - 1);
+}
+
+bool Grouping::tryJoin(ArrayRef<Operation *> ops, unsigned group) {
+  SmallVector<Operation *> members = inOrder(all[group].members, ops);
+  for (unsigned dependency : directDependencies(members))
+    if (dependency != group && all[dependency].dependsOn.test(group))
+      return false;
+  if (!isLegal(members, {all[group].members, ops}))
+    return false;
+  assign(ops, group);
+  return true;
+}
+
+void Grouping::tryMerge(unsigned into, unsigned from) {
+  Group &a = all[into], &b = all[from];
+  if (into == from || b.members.empty() || (a.hasContraction && b.hasContraction))
+    return;
+  // Nothing may lie on a path between the two.
+  for (unsigned middle : a.dependsOn.set_bits())
+    if (middle != from && all[middle].dependsOn.test(from))
+      return;
+  for (unsigned middle : b.dependsOn.set_bits())
+    if (middle != into && all[middle].dependsOn.test(into))
+      return;
+  SmallVector<Operation *> members = inOrder(a.members, b.members);
+  for (unsigned dependency : directDependencies(members))
+    if (dependency != into && dependency != from &&
+        (all[dependency].dependsOn.test(into) || all[dependency].dependsOn.test(from)))
+      return;
+  if (!isLegal(members, {a.members, b.members}))
+    return;
+  SmallVector<Operation *> moved = std::move(b.members);
+  b.members.clear();
+  llvm::BitVector inherited = b.dependsOn;
+  b.dependsOn.reset();
+  inherited.reset(into);
+  a.dependsOn.reset(from);
+  a.dependsOn |= inherited;
+  for (Group &other : all)
+    if (other.dependsOn.test(from)) {
+      other.dependsOn.reset(from);
+      other.dependsOn.set(into);
+    }
+  assign(moved, into);
+  all[into].dependsOn.reset(into);
+}
+
+/// A reshape that joins transposed dimensions would need a copy; its producer writes that order at once instead.
+bool Grouping::trySink(Operation *reshape) {
+  SmallVector<Operation *> chain{reshape};
+  for (Value value = reshape->getOperand(0);;) {
+    Operation *def = value.getDefiningOp();
+    if (!def || !value.hasOneUse())
+      return false;
+    auto it = groupOf.find(def);
+    if (it != groupOf.end()) {
+      bool permutes = llvm::any_of(chain, [](Operation *op) { return isa<TransposeOp>(op); });
+      return permutes && tryJoin(chain, it->second);
+    }
+    if (!isa<TransposeOp, ReshapeOp>(def))
+      return false;
+    chain.insert(chain.begin(), def);
+    value = def->getOperand(0);
+  }
+}
+
+LogicalResult Grouping::place(Operation *op) {
+  if (groupOf.contains(op))
+    return success();
+  // Free operands that cannot be read in place become values in memory.
+  for (;;) {
+    KernelGraph graph = makeGraph({op});
+    if (graph.ok())
+      break;
+    if (graph.blockers().empty())
+      return op->emitOpError("does not fit in a kernel: its operands have no common iteration space");
+    for (Operation *blocker : graph.blockers()) {
+      if (groupOf.contains(blocker) || blocker == op)
+        return op->emitOpError("does not fit in a kernel: its operands have no common iteration space");
+      if (failed(place(blocker)))
+        return failure();
+    }
+  }
+  OpRole role = getRole(op);
+  if (role == OpRole::Contraction || role == OpRole::Reader) {
+    addGroup({op});
+    return success();
+  }
+  SmallVector<unsigned> candidates = directDependencies({op});
+  llvm::sort(candidates, std::greater<>());
+  for (unsigned candidate : candidates)
+    if (tryJoin({op}, candidate)) {
+      for (unsigned other : candidates)
+        tryMerge(candidate, other);
+      return success();
+    }
+  addGroup({op});
+  return success();
+}
+
+LogicalResult Grouping::run() {
+  for (Operation &op : func.getFunctionBody().front().without_terminator()) {
+    if (op.use_empty())
+      continue;
+    if (getRole(&op) != OpRole::Free) {
+      if (failed(place(&op)))
+        return failure();
+    } else if (isa<ReshapeOp>(op)) {
+      trySink(&op);
+    }
+  }
+  for (Value value : func.getFunctionBody().front().getTerminator()->getOperands())
+    if (Operation *def = value.getDefiningOp())
+      if (failed(place(def)))
+        return failure();
+  return success();
+}
+
+SmallVector<const Grouping::Group *> Grouping::groups() const {
+  SmallVector<const Group *> order;
+  llvm::BitVector done(all.size());
+  std::function<void(unsigned)> visit = [&](unsigned group) {
+    if (done.test(group) || all[group].members.empty())
+      return;
+    done.set(group);
+    for (unsigned dependency : all[group].dependsOn.set_bits())
+      visit(dependency);
+    order.push_back(&all[group]);
+  };
+  for (unsigned group = 0; group < all.size(); ++group)
+    visit(group);
+  return order;
+}

@@ -1,0 +1,105 @@
+// InitFunction: the function @init, which computes constants of @main once.
+#include "lib/Transforms/Fusion/InitFunction.h"
+#include "mlir/IR/BuiltinOps.h"
+
+using namespace mlir;
+using namespace lamina;
+
+/// Constants that @init makes are named by the position among its results.
+static constexpr llvm::StringLiteral kInitPrefix = "init.";
+
+InitFunction::InitFunction(func::FuncOp main) : main(main) {
+  init = main->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>("init");
+  if (!init)
+    return;
+  Operation *terminator = init.getBody().front().getTerminator();
+  for (BlockArgument argument : main.getArguments()) {
+    auto key = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kConstantAttr);
+    unsigned index;
+    if (key && key.getValue().starts_with(kInitPrefix) &&
+        !key.getValue().drop_front(kInitPrefix.size()).getAsInteger(10, index))
+      results[terminator->getOperand(index)] = argument;
+  }
+}
+
+bool InitFunction::isConstantArgument(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto func = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
+  return func && func.getArgAttr(argument.getArgNumber(), kConstantAttr);
+}
+
+func::FuncOp InitFunction::getOrCreate() {
+  if (init)
+    return init;
+  OpBuilder builder(main);
+  init = func::FuncOp::create(builder, main.getLoc(), "init", builder.getFunctionType({}, {}));
+  builder.setInsertionPointToStart(init.addEntryBlock());
+  func::ReturnOp::create(builder, main.getLoc());
+  return init;
+}
+
+OpBuilder InitFunction::builder() { return OpBuilder(getOrCreate().getBody().front().getTerminator()); }
+
+Value InitFunction::valueOf(BlockArgument argument) {
+  for (auto [value, mine] : results)
+    if (mine == argument)
+      return value;
+  func::FuncOp func = getOrCreate();
+  auto key = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kConstantAttr);
+  for (BlockArgument mine : func.getArguments())
+    if (func.getArgAttr(mine.getArgNumber(), kConstantAttr) == key)
+      return mine;
+  unsigned index = func.getNumArguments();
+  auto attrs = DictionaryAttr::get(main.getContext(), {{StringAttr::get(main.getContext(), kConstantAttr), key}});
+  (void)func.insertArgument(index, argument.getType(), attrs, argument.getLoc());
+  return func.getArgument(index);
+}
+
+BlockArgument InitFunction::addResult(Value value) {
+  if (BlockArgument known = results.lookup(value))
+    return known;
+  Operation *terminator = init.getBody().front().getTerminator();
+  unsigned index = terminator->getNumOperands();
+  terminator->insertOperands(index, value);
+  init.setFunctionType(FunctionType::get(init.getContext(), init.getArgumentTypes(), terminator->getOperandTypes()));
+  auto key = StringAttr::get(main.getContext(), kInitPrefix + Twine(index));
+  auto attrs = DictionaryAttr::get(main.getContext(), {{StringAttr::get(main.getContext(), kConstantAttr), key}});
+  unsigned number = main.getNumArguments();
+  (void)main.insertArgument(number, value.getType(), attrs, value.getLoc());
+  return results[value] = main.getArgument(number);
+}
+
+void InitFunction::finish() {
+  // A result of @init that @main does not read goes too, so that nothing is computed in vain.
+  llvm::BitVector unused(main.getNumArguments());
+  for (BlockArgument argument : main.getArguments())
+    if (argument.use_empty() && isConstantArgument(argument))
+      unused.set(argument.getArgNumber());
+  (void)main.eraseArguments(unused);
+  if (!init)
+    return;
+  Operation *terminator = init.getBody().front().getTerminator();
+  SmallVector<Value> kept;
+  for (BlockArgument argument : main.getArguments()) {
+    auto key = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kConstantAttr);
+    unsigned index;
+    if (!key || !key.getValue().starts_with(kInitPrefix) ||
+        key.getValue().drop_front(kInitPrefix.size()).getAsInteger(10, index))
+      continue;
+    main.setArgAttr(argument.getArgNumber(), kConstantAttr,
+                    StringAttr::get(main.getContext(), kInitPrefix + Twine(kept.size())));
+    kept.push_back(terminator->getOperand(index));
+  }
+  terminator->setOperands(kept);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(init.getBody().front().without_terminator())))
+    if (op.use_empty())
+      op.erase();
+  llvm::BitVector unread(init.getNumArguments());
+  for (BlockArgument argument : init.getArguments())
+    if (argument.use_empty())
+      unread.set(argument.getArgNumber());
+  (void)init.eraseArguments(unread);
+  init.setFunctionType(FunctionType::get(init.getContext(), init.getArgumentTypes(), terminator->getOperandTypes()));
+  if (kept.empty())
+    init.erase();
+}

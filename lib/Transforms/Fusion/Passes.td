@@ -1,0 +1,72 @@
+// Passes that turn a prim program into kernels and a host program.
+#ifndef LAMINA_FUSION_PASSES_TD
+#define LAMINA_FUSION_PASSES_TD
+include "mlir/Pass/PassBase.td"
+
+def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
+  let summary = "outline the ops of each prim function into kernels, and launch them from what is left";
+  let description = [{
+    Every function of prim ops becomes a host function of `kernel.launch`es.
+    Ops are visited in order; each joins the kernel of an operand when that is
+    legal (the kernel keeps one iteration space, no cycle appears) and saves
+    memory traffic without costing parallelism below `min-parallelism`
+    programs. Ops without a cost of their own (broadcast, transpose, reshape,
+    slice, iota, constants) are copied into every kernel that reads them.
+
+    Inside a kernel there is no reshape: dimensions are split into factors until
+    all values agree, then factors that always go together are merged again.
+    Kernels that are equal but for their locations are emitted once. A constant
+    right operand of a contraction is copied into column panels by @init when
+    `pack-widths` has a width that divides its columns.
+
+    The cost is linear in the number of ops times the ops of a kernel.
+  }];
+  let options = [
+    Option<"minParallelism", "min-parallelism", "int64_t", "8",
+      "programs below which fusion may not push a kernel that had more">,
+    Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dimension whose symbol has no upper bound">,
+    ListOption<"packWidths", "pack-widths", "int64_t",
+      "widths of the column panels into which constant right operands of contractions are copied once; none: no copies">
+  ];
+  let statistics = [
+    Statistic<"numKernels", "kernels", "distinct kernels">,
+    Statistic<"numLaunches", "launches", "launches of them">
+  ];
+  let dependentDialects = ["::lamina::kernel::KernelDialect", "::lamina::prim::PrimDialect"];
+}
+
+def SplitReductions : InterfacePass<"lamina-split-reductions", "::mlir::FunctionOpInterface"> {
+  let summary = "reduce in two steps where one step would have too few programs";
+  let description = [{
+    Programs never communicate, so a reduction to few elements runs on few
+    cores. Where a `prim.reduce` keeps fewer than `min-parallelism` elements
+    and combines at least `min-elements`, its outermost reduced dimension is
+    left to a second reduction; a dimension too long for that is split first.
+    The order of combination depends on the shape alone, never on the number
+    of threads. f16 and bf16 stay f32 between the steps, so that they round once.
+    Linear.
+  }];
+  let options = [
+    Option<"minParallelism", "min-parallelism", "int64_t", "8", "kept elements below which a reduction is split">,
+    Option<"minElements", "min-elements", "int64_t", "32768", "elements of the operand below which it is not">,
+    Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dynamic dimension">
+  ];
+  let statistics = [Statistic<"numSplit", "split", "reductions split">];
+  let dependentDialects = ["::lamina::prim::PrimDialect"];
+}
+
+def HoistConstants : Pass<"lamina-hoist-constants", "::mlir::ModuleOp"> {
+  let summary = "compute what depends on constants alone once, in @init";
+  let description = [{
+    Ops of @main whose operands are literals or arguments with `prim.constant`
+    move to a function @init when their results are no bigger than those
+    arguments. @init takes the constants that it reads and returns the values
+    that @main still needs; they become arguments of @main with
+    `prim.constant = "init.<i>"`. Constants that @main no longer reads are
+    dropped from its arguments. Broadcasts, reshapes and the like are never
+    moved on their own, since kernels read through them. Linear.
+  }];
+  let statistics = [Statistic<"numHoisted", "hoisted", "ops that moved to @init">];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::lamina::prim::PrimDialect"];
+}
+#endif

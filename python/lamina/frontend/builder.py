@@ -108,7 +108,10 @@ class Builder:
         return Value(prim.constant(dense, results=[type_]), sizes, dtype)
 
     def scalar(self, value: Scalar, dtype: torch.dtype) -> Value:
-        """A 0-d constant."""
+        """A 0-d constant; integers wrap around as in a conversion."""
+        if dtype not in FLOATS and dtype is not torch.bool:
+            info = torch.iinfo(dtype)
+            value = (int(value) - info.min) % (1 << info.bits) + info.min
         return self.literal(value, dtype)
 
     def full(self, value: Union[Scalar, Value], sizes: Sequence[Size], dtype: torch.dtype) -> Value:

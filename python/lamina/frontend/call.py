@@ -331,9 +331,11 @@ def _emit_guards(source: _Source, program: Program) -> None:
 def _emit_symbols(source: _Source, program: Program, guard: bool) -> None:
     """Values of the symbols, from the first size that each is; all other sizes must then be what they say."""
     places: list[tuple[Size, str]] = []
+    dynamic = set()
     for i, spec in enumerate(program.inputs):
         if spec.kind == "tensor" and not all(isinstance(size, int) for size in spec.sizes):
             source.emit(f"h{i} = a{i}.shape")
+            dynamic.add(f"h{i}")
         for dim, size in enumerate(spec.sizes):
             places.append((size, f"h{i}[{dim}]" if spec.kind == "tensor" else f"a{i}"))
     numbers = {symbol: number for number, symbol in enumerate(program.symbols)}
@@ -359,6 +361,8 @@ def _emit_symbols(source: _Source, program: Program, guard: bool) -> None:
     for size, place in places:
         if isinstance(size, sympy.Expr) and homes.get(size) != place and size.free_symbols <= set(homes):
             relations.append(f"{place} == {source.size(size)}")
+        elif isinstance(size, int) and place.partition("[")[0] in dynamic:
+            relations.append(f"{place} == {size}")
     for (low, high), symbol in zip(program.ranges, program.symbols):
         name = f"s{numbers[symbol]}"
         if high is not None:
@@ -385,6 +389,9 @@ def _emit_inputs(source: _Source, program: Program) -> None:
     arguments = [a for a in program.arguments if a.constant is None]
     for number, (argument, where) in enumerate(zip(arguments, program.sources)):
         name = f"a{where}" if isinstance(where, int) else source.bind("w", program.tensors[where])
+        if argument.opaque:
+            source.emit(f"i{number} = {name}")
+            continue
         permuted = argument.permutation != tuple(range(len(argument.permutation)))
         if permuted:
             source.emit(f"i{number} = {name}.permute({argument.permutation})")
@@ -393,6 +400,8 @@ def _emit_inputs(source: _Source, program: Program) -> None:
 
 
 def _emit_results(source: _Source, program: Program) -> None:
+    if program.module is None:
+        return
     device = source.bind("device", program.device)
     for number, result in enumerate(program.results):
         dtype = source.bind("d", result.dtype)
@@ -409,6 +418,13 @@ def _emit_results(source: _Source, program: Program) -> None:
 
 def _emit_run(source: _Source, program: Program) -> None:
     inputs = ", ".join(f"i{k}" for k in range(len(program.sources)))
+    if program.module is None:
+        symbols = ", ".join(f"s{k}" for k in range(len(program.symbols)))
+        source.emit(f"outputs = [None] * {len(program.results)}")
+        source.emit(f"execute([{inputs}], outputs, [{symbols}])")
+        if program.results:
+            source.emit("".join(f"r{k}, " for k in range(len(program.results))) + "= outputs")
+        return
     outputs = ", ".join([f"o{k}" for k in range(len(program.results))] + [f"c{k}" for k in range(len(program.checks))])
     symbols = ", ".join(f"s{k}" for k in range(len(program.symbols)))
     source.emit(f"execute([{inputs}], [{outputs}], [{symbols}])")

@@ -49,10 +49,28 @@ _EXTRA = (
 )
 
 
+_NOT_OF_BYTES = (
+    aten.upsample_bicubic2d.vec,
+    aten.upsample_bicubic2d.default,
+    aten.upsample_bilinear2d.default,
+    aten.upsample_bilinear2d.vec,
+)
+"""Decompositions that round bytes otherwise than eager does, which interpolates them in fixed point."""
+
+
+def _not_of_bytes(function: Callable) -> Callable:
+    def decompose(x, *args, **kwargs):
+        return NotImplemented if x.dtype is torch.uint8 else function(x, *args, **kwargs)
+
+    return decompose
+
+
 @functools.cache
 def decompositions() -> dict[torch._ops.OpOverload, Callable]:
     """ATen overload -> decomposition."""
     table = dict(core_aten_decompositions())
     for op in _EXTRA:
         table[op] = decomposition_table[op]
+    for op in _NOT_OF_BYTES:
+        table[op] = _not_of_bytes(table[op])
     return {op: function for op, function in table.items() if op not in TABLE}

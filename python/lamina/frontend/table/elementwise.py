@@ -12,6 +12,8 @@ from typing import Any, Optional, Union
 
 import torch
 
+import mlir.ir as ir
+
 from ..builder import FLOATS, HALVES, Builder, Scalar, Value
 from . import Unsupported, lowers
 
@@ -245,10 +247,10 @@ def div_mode(b: Builder, x: Operand, y: Operand, rounding_mode: Optional[str] = 
     dtype = opmath(b.out.dtype)
     if rounding_mode == "floor":
         return finish(b, _floor_divide(b, x, y, dtype))
+    if dtype in FLOATS:
+        return b.unary("trunc", _arithmetic(b, "div", x, y))  # the quotient is rounded first
     u, v = operands(b, dtype, x, y)
-    if dtype not in FLOATS:
-        return b.binary("div", u, _nonzero_divisor(b, v, y))
-    return finish(b, b.unary("trunc", b.binary("div", u, v)))
+    return b.binary("div", u, _nonzero_divisor(b, v, y))
 
 
 @lowers(aten.floor_divide.default, aten.floor_divide.Scalar)
@@ -428,11 +430,31 @@ def masked_fill(b: Builder, x: Value, mask: Value, value: Operand) -> Value:
 @lowers(aten.clamp.default, aten.clamp.Tensor)
 def clamp(b: Builder, x: Value, min: Optional[Operand] = None, max: Optional[Operand] = None) -> Value:
     result = operand(b, x, b.out.dtype)
-    if min is not None:
-        result = b.binary("max", result, operand(b, min, b.out.dtype))
-    if max is not None:
-        result = b.binary("min", result, operand(b, max, b.out.dtype))
+    for comparison, bound in (("lt", min), ("gt", max)):
+        if bound is not None:
+            result = _bounded(b, comparison, result, operand(b, bound, b.out.dtype))
     return result
+
+
+def _bounded(b: Builder, comparison: str, x: Value, bound: Value) -> Value:
+    """The bound where x is beyond it. Unlike a maximum this keeps -0.0 at a bound of 0, as eager does; NaN stays NaN."""
+    beyond = b.compare(comparison, x, bound)
+    if x.dtype in FLOATS and not _is_number(bound):
+        beyond = b.binary("or", beyond, isnan(b, bound))
+    return b.select(beyond, bound, x)
+
+
+def _is_number(x: Value) -> bool:
+    """Whether a value is a constant, spread or not, that is not NaN."""
+    owner = x.ir.owner
+    if isinstance(owner, ir.Block):
+        return False
+    if owner.name == "prim.broadcast":
+        owner = owner.operands[0].owner
+    if isinstance(owner, ir.Block) or owner.name != "prim.constant":
+        return False
+    value = ir.DenseElementsAttr(owner.attributes["value"])
+    return value.is_splat and not math.isnan(value.get_splat_value().value)
 
 
 @lowers(aten.clamp_min.default, aten.clamp_min.Tensor)
@@ -468,7 +490,7 @@ def _ignore_nan(b: Builder, name: str, x: Operand, y: Operand) -> Value:
 
 @lowers(aten.relu.default)
 def relu(b: Builder, x: Value) -> Value:
-    return b.with_scalar("max", x, 0)
+    return clamp(b, x, 0)
 
 
 @lowers(aten.hardtanh.default)

@@ -34,19 +34,27 @@ def divide_by(b: Builder, x: Value, divisor: Union[Scalar, Value]) -> Value:
     return b.binary("div", x, b.full(divisor, x.sizes, x.dtype))
 
 
+def _fold(b: Builder, combiner: str, x: Value, dims: Sequence[int], keepdim: bool = False) -> Value:
+    """A sum or product in the result's dtype; of truths these are any and all."""
+    x = b.convert(x, b.out.dtype)
+    if x.dtype is torch.bool:
+        combiner = {"sum": "any", "prod": "all"}[combiner]
+    return b.reduce(x, combiner, dims, keepdim)
+
+
 @lowers(aten.sum.dim_IntList, aten.sum.default)
 def sum(b: Builder, x: Value, dim: Dims = None, keepdim: bool = False, dtype: Optional[torch.dtype] = None) -> Value:
-    return b.reduce(b.convert(x, b.out.dtype), "sum", wrap_all(dim, x.rank), keepdim)
+    return _fold(b, "sum", x, wrap_all(dim, x.rank), keepdim)
 
 
 @lowers(aten.prod.default)
 def prod(b: Builder, x: Value, dtype: Optional[torch.dtype] = None) -> Value:
-    return b.reduce(b.convert(x, b.out.dtype), "prod", range(x.rank))
+    return _fold(b, "prod", x, range(x.rank))
 
 
 @lowers(aten.prod.dim_int)
 def prod_dim(b: Builder, x: Value, dim: int, keepdim: bool = False, dtype: Optional[torch.dtype] = None) -> Value:
-    return b.reduce(b.convert(x, b.out.dtype), "prod", wrap_all(dim, x.rank), keepdim)
+    return _fold(b, "prod", x, wrap_all(dim, x.rank), keepdim)
 
 
 @lowers(aten.mean.dim, aten.mean.default)

@@ -32,7 +32,7 @@ def emit(module: Any, phase: str, target: Any) -> Union[str, bytes]:
     """
     if phase == "prim":
         return str(module)
-    copy = module.operation.clone()
+    copy = copy_module(module)
     if phase == "linalg":
         return _plain_linalg(copy)
     if phase in getattr(target, "emits", ()):
@@ -42,6 +42,14 @@ def emit(module: Any, phase: str, target: Any) -> Union[str, bytes]:
     for _ in target.lower(copy, "prim", phase):
         pass
     return str(copy)
+
+
+def copy_module(module: Any) -> Any:
+    """A copy of a module in a context of its own: a pass that crashes costs no more than that."""
+    from lamina._lib import _lamina
+    from lamina.dialects import make_context
+
+    return _lamina.parse_module(module.operation.get_asm(enable_debug_info=True), make_context(), "program.mlir")
 
 
 def _plain_linalg(module: Any) -> str:

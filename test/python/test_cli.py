@@ -185,12 +185,12 @@ def test_a_program_that_would_run_code_is_refused(driver, folder):
                 result.writestr(item, data.replace(old, new) if "/models/" in item else data)
 
     changed("call.pt2", b"torch.ops.aten.linear.default", b"torch.hub.os.system")
-    changed("name.pt2", b'"name":"input"', b'"name":"input=print(1)"')
+    changed("name.pt2", b'"name": "input"', b'"name": "input=print(1)"')
     with zipfile.ZipFile(folder / "net.pt2") as source, zipfile.ZipFile(folder / "object.pt2", "w") as result:
         for item in source.namelist():
             result.writestr(item, source.read(item))
         result.writestr(source.namelist()[0].split("/")[0] + "/data/constants/custom_obj_0", b"")
-    for name in ("call.pt2", "object.pt2"):
+    for name in ("call.pt2", "name.pt2", "object.pt2"):
         code, _, err = driver(f"compile {name}")
         assert code == 1 and err.startswith(f"error: {name} "), err
 
@@ -199,6 +199,8 @@ def test_strings_of_a_program_of_torch_export():
     assert _is_target("torch.ops.aten.add.Tensor") and _is_target("_operator.getitem")
     assert not _is_target("torch.load") and not _is_target("torch.ops.aten.__class__") and not _is_target("torch.os.system")
     assert _is_expression("s0*2 + Max(1, s27)") and _is_expression("3")
+    assert _is_expression("2*Symbol('s31', positive=True, integer=True)")
+    assert not _is_expression("Symbol('s31', positive=exec)") and not _is_expression("Symbol('exec(1)')")
     assert not _is_expression("__import__('os')") and not _is_expression("s0.a") and not _is_expression("exec(s0)")
 
 

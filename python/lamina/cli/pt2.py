@@ -22,6 +22,7 @@ _TARGET = re.compile(r"torch\.ops\.\w+\.\w+(\.\w+)?|_operator\.\w+|math\.\w+|tor
 _DUNDER = re.compile(r"__(?!i?(and|or|xor|lshift|rshift)__)\w*")
 _NAME = re.compile(r"[\w.]*")
 _EXPRESSION = re.compile(r"(?:[\s0-9+\-*/%(),<>=!&|~]|\.\d|(?P<name>[A-Za-z_]\w*))*")
+_QUOTED = re.compile(r"Symbol\('([a-z]{1,4}\d+)'((?:, ?[a-z]+=(?:True|False))*)\)")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _SYMBOL = re.compile(r"[a-z]{1,4}\d+")
 _LARGEST_MODEL = 1 << 30
@@ -117,7 +118,8 @@ def _is_expression(text: str) -> bool:
     from torch.utils._sympy import functions
 
     known = {*functions.__all__, "Max", "Min", "Mod", "Eq", "Ne", "Lt", "Le", "Gt", "Ge", "And", "Or", "Not", "True",
-             "False", "Integer", "floor", "ceiling", "oo", "int_oo", "Piecewise", "Symbol", "Abs", "sqrt"}  # fmt: skip
+             "False", "Integer", "floor", "ceiling", "oo", "int_oo", "Piecewise", "Abs", "sqrt"}  # fmt: skip
+    text = _QUOTED.sub(r"\1", text)
     if not _EXPRESSION.fullmatch(text):
         return False
     return all(word in known or _SYMBOL.fullmatch(word) for word in _WORD.findall(text))

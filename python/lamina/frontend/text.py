@@ -13,7 +13,7 @@ from torch.utils._sympy.functions import FloorDiv, PythonMod
 
 import mlir.ir as ir
 
-from lamina.compiler import run_passes
+from lamina.compiler import copy_module, run_passes
 from lamina.errors import CompileError
 
 from .builder import DTYPES, element_type
@@ -152,16 +152,17 @@ def _sympy(expr: Any, symbols: list[sympy.Symbol]) -> Size:
 
 def _results(module: Any, symbols: list[sympy.Symbol], arguments: int, name: str) -> list[Result]:
     """The results of @main; planning says what their sizes are."""
-    planned = module.operation.clone()
+    planned = copy_module(module)
     run_passes(planned, "lamina-fuse-kernels,lamina-plan-memory", "planned")
     main = _main(planned, name)
-    dictionaries = list(main.arg_attrs) if "arg_attrs" in main.attributes else [{}] * len(main.arguments)
     results = []
-    for value, dictionary in list(zip(main.arguments, dictionaries))[arguments:]:
-        what = f"a result of @main in {name}"
-        sizes = _sizes(value.type, dictionary, symbols, what)
-        strides = tuple(product(sizes[k + 1 :]) for k in range(len(sizes)))
-        results.append(Result(sizes, strides, _dtype(value.type, what), tuple(range(len(sizes)))))
+    with planned.context:
+        dictionaries = list(main.arg_attrs) if "arg_attrs" in main.attributes else [{}] * len(main.arguments)
+        for value, dictionary in list(zip(main.arguments, dictionaries))[arguments:]:
+            what = f"a result of @main in {name}"
+            sizes = _sizes(value.type, dictionary, symbols, what)
+            strides = tuple(product(sizes[k + 1 :]) for k in range(len(sizes)))
+            results.append(Result(sizes, strides, _dtype(value.type, what), tuple(range(len(sizes)))))
     return results
 
 

@@ -22,8 +22,8 @@ def emit(module: Any, phase: str, target: Any) -> Union[str, bytes]:
 
     Args:
         module: the prim module.
-        phase: ``prim``; ``linalg``, the whole program in plain upstream MLIR, without kernels; a phase of the target, or
-            a kind of code that it makes.
+        phase: ``prim``; ``linalg``, the whole program in plain upstream MLIR, without kernels; a phase of the target,
+            or a kind of code that it makes.
         target: from lamina.targets.get_target.
 
     Raises:
@@ -83,4 +83,6 @@ def run_passes(module: Any, passes: str, phase: str) -> None:
     except _lamina.CompilerCrash as error:
         raise CompileError.from_crash(str(error), phase) from error
     except _lamina.CompilerError as error:
-        raise CompileError.from_diagnostics(str(error), f"the program could not be taken to the phase {phase!r}") from error
+        raise CompileError.from_diagnostics(
+            str(error), f"the program could not be taken to the phase {phase!r}"
+        ) from error

@@ -21,8 +21,8 @@ KINDS = ("fx", "prim", "fused", "planned", "tiled", "linalg", "ttir", "llvm", "a
 @click.option(
     "--emit",
     metavar="PHASE",
-    help=f"The layer to print, one of {', '.join(KINDS)}, or another phase of the target. linalg is the whole program in "
-    "plain linalg, for other compilers.",
+    help=f"The layer to print, one of {', '.join(KINDS)}, or another phase of the target. linalg is the whole "
+    "program in plain linalg, for other compilers.",
 )
 @click.option("--print-ir-after", multiple=True, metavar="PHASE", help="Prints the program after a phase to stderr.")
 @click.option("-o", "--output", metavar="FILE", help="Where the result goes; by default to stdout.")

@@ -1,7 +1,7 @@
 """Reading .pt2 files of torch.export without running anything that is in them.
 
-torch.export.load unpickles parts of a file, evaluates the sizes in it as Python, and looks up the functions that it names.
-Here a file is first checked to have nothing that could be more than tensors, sizes and operators.
+torch.export.load unpickles parts of a file, evaluates the sizes in it as Python, and looks up the functions that it
+names. Here a file is first checked to have nothing that could be more than tensors, sizes and operators.
 """
 
 from __future__ import annotations
@@ -63,7 +63,11 @@ def _check(path: Path) -> None:
             names = archive.namelist()
             inner = [name.partition("/")[2] for name in names]
             if "archive_format" not in inner or not any(name.startswith("models/") for name in inner):
-                kind = "an old file of torch.export" if "serialized_exported_program.json" in names else "some other zip file"
+                kind = (
+                    "an old file of torch.export"
+                    if "serialized_exported_program.json" in names
+                    else "some other zip file"
+                )
                 raise UserError(f"{path} is no .pt2 file of torch.export.save but {kind}; export the model again")
             for name, place in zip(names, inner):
                 _check_member(path, place)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import mlir.ir as ir
 import sympy
 import torch
 import torch.fx
 import torch.utils._pytree as pytree
 from torch.utils._sympy.functions import FloorDiv, PythonMod
-
-import mlir.ir as ir
 
 from lamina.compiler import copy_module, run_passes
 from lamina.errors import CompileError
@@ -72,7 +71,9 @@ def program_of(module: Any, name: str = "the module") -> Program:
         symbols: list[sympy.Symbol] = []
         arguments, inputs = [], []
         for number, (value, dictionary) in enumerate(zip(main.arguments, dictionaries)):
-            label = ir.StringAttr(dictionary["prim.constant"]).value if "prim.constant" in dictionary else f"arg{number}"
+            label = (
+                ir.StringAttr(dictionary["prim.constant"]).value if "prim.constant" in dictionary else f"arg{number}"
+            )
             sizes = _sizes(value.type, dictionary, symbols, f"argument {number} of @main in {name}")
             dtype = _dtype(value.type, f"argument {number} of @main in {name}")
             order = tuple(range(len(sizes)))
@@ -167,7 +168,11 @@ def _results(module: Any, symbols: list[sympy.Symbol], arguments: int, name: str
 
 
 def _strings(main: Any, attribute: str) -> list[str]:
-    return [ir.StringAttr(a).value for a in ir.ArrayAttr(main.attributes[attribute])] if attribute in main.attributes else []
+    return (
+        [ir.StringAttr(a).value for a in ir.ArrayAttr(main.attributes[attribute])]
+        if attribute in main.attributes
+        else []
+    )
 
 
 def _ranges(main: Any, count: int) -> list[tuple[int, Any]]:

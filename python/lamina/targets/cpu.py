@@ -146,10 +146,15 @@ def _read_entry(function: Any) -> Entry:
         tensor = ir.RankedTensorType(argument.type)
         exprs = ir.AffineMapAttr(dictionary["prim.sizes"]).value.results if "prim.sizes" in dictionary else None
         count = [
-            _to_python(exprs[i]) if tensor.is_dynamic_dim(i) else str(tensor.get_dim_size(i)) for i in range(tensor.rank)
+            _to_python(exprs[i]) if tensor.is_dynamic_dim(i) else str(tensor.get_dim_size(i))
+            for i in range(tensor.rank)
         ]
         sizes.append(" * ".join([str(_element_bytes(tensor.element_type)), *count]))
-    arena = _to_python(ir.AffineMapAttr(attributes["kernel.arena"]).value.results[0]) if "kernel.arena" in attributes else "0"
+    arena = (
+        _to_python(ir.AffineMapAttr(attributes["kernel.arena"]).value.results[0])
+        if "kernel.arena" in attributes
+        else "0"
+    )
     return Entry(constants, sizes, arena, _launches(function))
 
 
@@ -200,7 +205,6 @@ class CPUTarget:
     name = "cpu"
 
     def __init__(self, description: CPUDescription | None = None, level: int = 1):
-        from lamina._lib import _lamina
 
         self.description = description or CPUDescription.host()
         self.level = level

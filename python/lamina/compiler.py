@@ -22,8 +22,8 @@ def emit(module: Any, phase: str, target: Any) -> Union[str, bytes]:
 
     Args:
         module: the prim module.
-        phase: ``prim``; ``linalg``, the whole program in plain upstream MLIR, without kernels; a phase of the target, or
-            a kind of code that it makes.
+        phase: ``prim``; ``linalg``, the whole program in plain upstream MLIR, without kernels; a phase of the target,
+            or a kind of code that it makes.
         target: from lamina.targets.get_target.
 
     Raises:
@@ -32,7 +32,7 @@ def emit(module: Any, phase: str, target: Any) -> Union[str, bytes]:
     """
     if phase == "prim":
         return str(module)
-    copy = module.operation.clone()
+    copy = copy_module(module)
     if phase == "linalg":
         return _plain_linalg(copy)
     if phase in getattr(target, "emits", ()):
@@ -42,6 +42,14 @@ def emit(module: Any, phase: str, target: Any) -> Union[str, bytes]:
     for _ in target.lower(copy, "prim", phase):
         pass
     return str(copy)
+
+
+def copy_module(module: Any) -> Any:
+    """A copy of a module in a context of its own: a pass that crashes costs no more than that."""
+    from lamina._lib import _lamina
+    from lamina.dialects import make_context
+
+    return _lamina.parse_module(module.operation.get_asm(enable_debug_info=True), make_context(), "program.mlir")
 
 
 def _plain_linalg(module: Any) -> str:
@@ -75,4 +83,6 @@ def run_passes(module: Any, passes: str, phase: str) -> None:
     except _lamina.CompilerCrash as error:
         raise CompileError.from_crash(str(error), phase) from error
     except _lamina.CompilerError as error:
-        raise CompileError.from_diagnostics(str(error), f"the program could not be taken to the phase {phase!r}") from error
+        raise CompileError.from_diagnostics(
+            str(error), f"the program could not be taken to the phase {phase!r}"
+        ) from error

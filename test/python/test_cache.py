@@ -100,7 +100,9 @@ def test_another_build_of_the_compiler_has_other_keys(monkeypatch):
     assert cache.key_of(prim()) != before
 
 
-@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:100], lambda data: data[:-1] + b"\xff", lambda data: data * 2])
+@pytest.mark.parametrize(
+    "damage", [lambda data: b"", lambda data: data[:100], lambda data: data[:-1] + b"\xff", lambda data: data * 2]
+)
 def test_a_damaged_entry_is_made_again(counted, damage):
     CPUTarget().binary(prim())
     path = only_entry()

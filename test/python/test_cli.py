@@ -97,7 +97,13 @@ def test_summary(driver):
 
 @pytest.mark.parametrize(
     "phase,part",
-    [("fx", "torch.ops.aten"), ("prim", "prim.add"), ("fused", "kernel.launch"), ("linalg", "linalg.generic"), ("asm", ".text")],
+    [
+        ("fx", "torch.ops.aten"),
+        ("prim", "prim.add"),
+        ("fused", "kernel.launch"),
+        ("linalg", "linalg.generic"),
+        ("asm", ".text"),
+    ],
 )
 def test_emit(driver, phase, part):
     code, out, err = driver(f"compile model.py:add --input f32[4] --input f32[4] --emit {phase}")
@@ -185,20 +191,26 @@ def test_a_program_that_would_run_code_is_refused(driver, folder):
                 result.writestr(item, data.replace(old, new) if "/models/" in item else data)
 
     changed("call.pt2", b"torch.ops.aten.linear.default", b"torch.hub.os.system")
-    changed("name.pt2", b'"name":"input"', b'"name":"input=print(1)"')
+    changed("name.pt2", b'"name": "input"', b'"name": "input=print(1)"')
     with zipfile.ZipFile(folder / "net.pt2") as source, zipfile.ZipFile(folder / "object.pt2", "w") as result:
         for item in source.namelist():
             result.writestr(item, source.read(item))
         result.writestr(source.namelist()[0].split("/")[0] + "/data/constants/custom_obj_0", b"")
-    for name in ("call.pt2", "object.pt2"):
+    for name in ("call.pt2", "name.pt2", "object.pt2"):
         code, _, err = driver(f"compile {name}")
         assert code == 1 and err.startswith(f"error: {name} "), err
 
 
 def test_strings_of_a_program_of_torch_export():
     assert _is_target("torch.ops.aten.add.Tensor") and _is_target("_operator.getitem")
-    assert not _is_target("torch.load") and not _is_target("torch.ops.aten.__class__") and not _is_target("torch.os.system")
+    assert (
+        not _is_target("torch.load")
+        and not _is_target("torch.ops.aten.__class__")
+        and not _is_target("torch.os.system")
+    )
     assert _is_expression("s0*2 + Max(1, s27)") and _is_expression("3")
+    assert _is_expression("2*Symbol('s31', positive=True, integer=True)")
+    assert not _is_expression("Symbol('s31', positive=exec)") and not _is_expression("Symbol('exec(1)')")
     assert not _is_expression("__import__('os')") and not _is_expression("s0.a") and not _is_expression("exec(s0)")
 
 
@@ -259,7 +271,9 @@ def test_what_is_wrong_is_one_clear_error(driver, folder):
     (folder / "garbage.mlir").write_bytes(b"\xff\xfe\x00garbage")
     (folder / "garbage.pt2").write_bytes(b"\xff\xfe\x00garbage")
     (folder / "wrong.mlir").write_text("garbage{")
-    (folder / "vector.mlir").write_text("func.func @main(%x: vector<4xf32>) -> vector<4xf32> { return %x : vector<4xf32> }")
+    (folder / "vector.mlir").write_text(
+        "func.func @main(%x: vector<4xf32>) -> vector<4xf32> { return %x : vector<4xf32> }"
+    )
     (folder / "model.npy").write_text(MODEL)
     np.save(folder / "x.npy", np.ones(2))
     np.save(folder / "object.npy", np.array([{}], dtype=object), allow_pickle=True)

@@ -44,7 +44,9 @@ def test_a_pass_that_fails_names_the_line():
         run_passes(parse_program(LOCATED, "x"), "lamina-crash-for-test{kind=error}", "fused")
     error = caught.value
     assert (error.op, error.module, error.location) == ("mm", "layers.3", "/x/model.py:12")
-    assert str(error).startswith("/x/model.py:12: mm (module layers.3): the program could not be taken to the phase 'fused'")
+    assert str(error).startswith(
+        "/x/model.py:12: mm (module layers.3): the program could not be taken to the phase 'fused'"
+    )
 
 
 def test_a_pass_that_crashes_is_an_error():
@@ -60,7 +62,7 @@ def test_a_pass_that_crashes_is_an_error():
         ("module {}", "x.mlir has no function @main"),
         ("func.func private @main()", "x.mlir has no function @main"),
         (
-            "func.func @main(%x: tensor<3xf32>) {\n  %0 = prim.transpose %x dims [1] : tensor<3xf32> to tensor<3xf32>\n  return\n}",
+            "func.func @main(%x: tensor<3xf32>) {\n  %0 = prim.transpose %x [1] : tensor<3xf32>\n  return\n}",
             "x.mlir:2:",
         ),
     ],
@@ -132,7 +134,11 @@ X, Y = torch.ones(3, 4), torch.ones(3, 2)
         ((X, torch.ones(3, 3), 2), ValueError, "argument 'y' has size 3 in dimension 1, expected 2"),
         ((X[:, :3], Y, 2), ValueError, "argument 'x' has size 3 in dimension 1, expected 4"),
         ((X, Y[:2], 2), ValueError, "argument 'y' has size 2 in dimension 0, expected 3"),
-        ((torch.ones(9, 4), torch.ones(9, 2), 2), ValueError, "argument 'x' has size 9 in dimension 0, expected from 2 to 8"),
+        (
+            (torch.ones(9, 4), torch.ones(9, 2), 2),
+            ValueError,
+            "argument 'x' has size 9 in dimension 0, expected from 2 to 8",
+        ),
         ((X, Y, 3), ValueError, "argument 'k' is 3, the program was compiled for 2"),
     ],
 )

@@ -56,7 +56,9 @@ def _run(arguments: Optional[Sequence[str]]) -> int:
     from .commands import lamina
 
     try:
-        result = lamina.main(args=None if arguments is None else list(arguments), prog_name="lamina", standalone_mode=False)
+        result = lamina.main(
+            args=None if arguments is None else list(arguments), prog_name="lamina", standalone_mode=False
+        )
         return result if isinstance(result, int) else 0
     except click.Abort:
         return _interrupted()

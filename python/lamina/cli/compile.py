@@ -21,8 +21,8 @@ KINDS = ("fx", "prim", "fused", "planned", "tiled", "linalg", "ttir", "llvm", "a
 @click.option(
     "--emit",
     metavar="PHASE",
-    help=f"The layer to print, one of {', '.join(KINDS)}, or another phase of the target. linalg is the whole program in "
-    "plain linalg, for other compilers.",
+    help=f"The layer to print, one of {', '.join(KINDS)}, or another phase of the target. linalg is the whole "
+    "program in plain linalg, for other compilers.",
 )
 @click.option("--print-ir-after", multiple=True, metavar="PHASE", help="Prints the program after a phase to stderr.")
 @click.option("-o", "--output", metavar="FILE", help="Where the result goes; by default to stdout.")
@@ -129,6 +129,7 @@ def graph_text(graph: Any) -> str:
 
 def _print_phases(module: Any, graph: Any, target: str, phases: tuple[str, ...]) -> None:
     """Prints the phases to stderr in the order of compilation; those of the target are printed as it passes them."""
+    from lamina.compiler import copy_module
     from lamina.targets import get_target
 
     wanted = set(phases)
@@ -142,7 +143,7 @@ def _print_phases(module: Any, graph: Any, target: str, phases: tuple[str, ...])
             show(phase, str(_emit(module, graph, target, phase)))
     own = [name for name, _ in instance.phases() if name in wanted] if hasattr(instance, "phases") else []
     if own:
-        copy = module.operation.clone()
+        copy = copy_module(module)
         for phase in instance.lower(copy, "prim", own[-1]):
             if phase in wanted:
                 show(phase, str(copy))

@@ -85,7 +85,12 @@ def version_command() -> None:
     import platform
 
     rows = []
-    for name, package in [("lamina", "lamina"), ("mlir", "xtc-mlir-python-bindings"), ("torch", "torch"), ("triton", "triton")]:
+    for name, package in [
+        ("lamina", "lamina"),
+        ("mlir", "xtc-mlir-python-bindings"),
+        ("torch", "torch"),
+        ("triton", "triton"),
+    ]:
         try:
             rows.append([name, importlib.metadata.version(package)])
         except importlib.metadata.PackageNotFoundError:

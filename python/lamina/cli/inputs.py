@@ -79,7 +79,11 @@ class InputType(click.ParamType):
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             number = self
         if not isinstance(number, (bool, int, float, type(None))):
-            self.fail(f"{value!r} is none of: f32[2,3], i64[2,3]:1000, x.npy, a number; each after NAME= if wanted", param, ctx)
+            self.fail(
+                f"{value!r} is none of: f32[2,3], i64[2,3]:1000, x.npy, a number; each after NAME= if wanted",
+                param,
+                ctx,
+            )
         return InputSpec(value, name, value=number)
 
 

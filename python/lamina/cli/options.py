@@ -31,7 +31,9 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="ARG:DIM=NAME[:MIN..MAX]",
             help="A size that may change between calls, such as x:0=batch.",
         ),
-        click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of weights and random inputs."),
+        click.option(
+            "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of weights and random inputs."
+        ),
         click.option("--no-freeze", is_flag=True, help="Weights are read at each call, not folded and packed once."),
         click.option(
             "--fallback",

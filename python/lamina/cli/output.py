@@ -70,9 +70,7 @@ def write_result(data: Union[str, bytes], path: Union[str, None]) -> None:
 def table(rows: Sequence[Sequence[str]], indent: str = "") -> str:
     """Rows as aligned columns."""
     widths = [max(len(row[k]) for row in rows if k < len(row)) for k in range(max(len(row) for row in rows))]
-    return "\n".join(
-        indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows
-    )
+    return "\n".join(indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
 def bytes_text(count: int) -> str:

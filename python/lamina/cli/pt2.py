@@ -1,7 +1,7 @@
 """Reading .pt2 files of torch.export without running anything that is in them.
 
-torch.export.load unpickles parts of a file, evaluates the sizes in it as Python, and looks up the functions that it names.
-Here a file is first checked to have nothing that could be more than tensors, sizes and operators.
+torch.export.load unpickles parts of a file, evaluates the sizes in it as Python, and looks up the functions that it
+names. Here a file is first checked to have nothing that could be more than tensors, sizes and operators.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _TARGET = re.compile(r"torch\.ops\.\w+\.\w+(\.\w+)?|_operator\.\w+|math\.\w+|tor
 _DUNDER = re.compile(r"__(?!i?(and|or|xor|lshift|rshift)__)\w*")
 _NAME = re.compile(r"[\w.]*")
 _EXPRESSION = re.compile(r"(?:[\s0-9+\-*/%(),<>=!&|~]|\.\d|(?P<name>[A-Za-z_]\w*))*")
+_QUOTED = re.compile(r"Symbol\('([a-z]{1,4}\d+)'((?:, ?[a-z]+=(?:True|False))*)\)")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _SYMBOL = re.compile(r"[a-z]{1,4}\d+")
 _LARGEST_MODEL = 1 << 30
@@ -62,7 +63,11 @@ def _check(path: Path) -> None:
             names = archive.namelist()
             inner = [name.partition("/")[2] for name in names]
             if "archive_format" not in inner or not any(name.startswith("models/") for name in inner):
-                kind = "an old file of torch.export" if "serialized_exported_program.json" in names else "some other zip file"
+                kind = (
+                    "an old file of torch.export"
+                    if "serialized_exported_program.json" in names
+                    else "some other zip file"
+                )
                 raise UserError(f"{path} is no .pt2 file of torch.export.save but {kind}; export the model again")
             for name, place in zip(names, inner):
                 _check_member(path, place)
@@ -117,7 +122,8 @@ def _is_expression(text: str) -> bool:
     from torch.utils._sympy import functions
 
     known = {*functions.__all__, "Max", "Min", "Mod", "Eq", "Ne", "Lt", "Le", "Gt", "Ge", "And", "Or", "Not", "True",
-             "False", "Integer", "floor", "ceiling", "oo", "int_oo", "Piecewise", "Symbol", "Abs", "sqrt"}  # fmt: skip
+             "False", "Integer", "floor", "ceiling", "oo", "int_oo", "Piecewise", "Abs", "sqrt"}  # fmt: skip
+    text = _QUOTED.sub(r"\1", text)
     if not _EXPRESSION.fullmatch(text):
         return False
     return all(word in known or _SYMBOL.fullmatch(word) for word in _WORD.findall(text))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 @click.option(
     "--compare",
     type=click.Choice(["eager", "reference"]),
-    help="Prints how far the results are from those of PyTorch, or of the NumPy interpreter of prim; exit code 1 if further "
-    "than torch.testing allows.",
+    help="Prints how far the results are from those of PyTorch, or of the NumPy interpreter of prim; exit code 1 if "
+    "further than torch.testing allows.",
 )
 @click.option("-o", "--output", metavar="FILE", help="A .npz file for the outputs, as out0, out1, ...")
 def run_command(target: str, compare: Optional[str], output: Optional[str], **program: Any) -> int:
@@ -110,7 +110,9 @@ def _described(outputs: list[tuple[str, Any]]) -> str:
         if isinstance(value, torch.Tensor):
             dtype = str(value.dtype).removeprefix("torch.")
             values = ", ".join(_number(v) for v in value.detach().flatten()[:4].tolist())
-            rows.append([name, f"{dtype}[{','.join(map(str, value.shape))}]", values + (", ..." if value.numel() > 4 else "")])
+            rows.append(
+                [name, f"{dtype}[{','.join(map(str, value.shape))}]", values + (", ..." if value.numel() > 4 else "")]
+            )
         else:
             rows.append([name, type(value).__name__, repr(value)[:80]])
     return table(rows) if rows else "no outputs"
@@ -163,7 +165,11 @@ def _maximum(value: Any, other: Any) -> float:
     import torch
 
     if not isinstance(value, torch.Tensor) or not isinstance(other, torch.Tensor) or value.shape != other.shape:
-        return 0.0 if type(value) is type(other) and not isinstance(value, torch.Tensor) and value == other else float("nan")
+        return (
+            0.0
+            if type(value) is type(other) and not isinstance(value, torch.Tensor) and value == other
+            else float("nan")
+        )
     a, b = difference_pair(value, other)
     equal = (a == b) | (a.isnan() & b.isnan())
     return torch.where(equal, 0.0, (a - b).abs()).max().item() if a.numel() else 0.0

@@ -87,7 +87,9 @@ def open_source(request: Request) -> Source:
         return _exported(path, request)
     if path.suffix == ".mlir":
         return _text(path, request)
-    raise UserError(f"{path} is none of: a Python file (model.py:Name), a .pt2 file of torch.export, a .mlir file of prim")
+    raise UserError(
+        f"{path} is none of: a Python file (model.py:Name), a .pt2 file of torch.export, a .mlir file of prim"
+    )
 
 
 def split_reference(text: str) -> tuple[Path, str]:
@@ -137,7 +139,11 @@ def _names(module: Any) -> str:
         name
         for name, value in vars(module).items()
         if not name.startswith("_")
-        and (isinstance(value, torch.nn.Module) or getattr(value, "__module__", None) == module.__name__ and callable(value))
+        and (
+            isinstance(value, torch.nn.Module)
+            or getattr(value, "__module__", None) == module.__name__
+            and callable(value)
+        )
     ]
     return f"; it has {', '.join(own)}" if own else ""
 
@@ -223,11 +229,14 @@ def _capturing(name: str, path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """What a model prints goes to stderr, and torch logs nothing unless it was asked to."""
-    import torch._logging
 
     logger = logging.getLogger("torch")
     asked = any(os.environ.get(name, "0") not in ("", "0") for name in ("TORCH_LOGS", "LAMINA_DEBUG"))
-    loggers = [] if asked else [logger, *(logging.getLogger(n) for n in list(logging.root.manager.loggerDict) if n.startswith("torch."))]
+    loggers = (
+        []
+        if asked
+        else [logger, *(logging.getLogger(n) for n in list(logging.root.manager.loggerDict) if n.startswith("torch."))]
+    )
     before = [(each, each.disabled) for each in loggers]
     try:
         for each in loggers:
@@ -253,7 +262,12 @@ def _arguments(model: Any, path: Path, name: str, request: Request) -> tuple[tup
             value = _call_user(value, file, f"{function} failed")
         if isinstance(value, dict):
             return (), value
-        if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[0], tuple) and isinstance(value[1], dict):
+        if (
+            isinstance(value, (tuple, list))
+            and len(value) == 2
+            and isinstance(value[0], tuple)
+            and isinstance(value[1], dict)
+        ):
             return value[0], value[1]
         return (tuple(value), {}) if isinstance(value, (tuple, list)) else ((value,), {})
     args, kwargs = make_inputs(request.inputs, request.seed)
@@ -262,7 +276,9 @@ def _arguments(model: Any, path: Path, name: str, request: Request) -> tuple[tup
         signature.bind(*args, **kwargs)
     except TypeError as error:
         parameters = ", ".join(str(p) for p in signature.parameters.values())
-        raise UserError(f"{name} takes ({parameters}): {error}; give --input for each, such as --input f32[2,3]") from error
+        raise UserError(
+            f"{name} takes ({parameters}): {error}; give --input for each, such as --input f32[2,3]"
+        ) from error
     return args, kwargs
 
 
@@ -285,10 +301,18 @@ def _dynamic_shapes(model: Any, args: tuple, kwargs: dict, dynamic: Sequence[str
         match = re.fullmatch(r"(\w+):(\d+)(?:=([A-Za-z_]\w*)(?::(\d*)(?:\.\.(\d*))?)?)?", text)
         if match is None:
             raise UserError(f"--dynamic {text}: expected ARGUMENT:DIMENSION=NAME, such as x:0=batch or x:0=batch:2..64")
-        argument, dim, label, low, high = match[1], int(match[2]), match[3] or f"{match[1]}_{match[2]}", match[4], match[5]
+        argument, dim, label, low, high = (
+            match[1],
+            int(match[2]),
+            match[3] or f"{match[1]}_{match[2]}",
+            match[4],
+            match[5],
+        )
         value = bound.get(argument)
         if not isinstance(value, torch.Tensor):
-            raise UserError(f"--dynamic {text}: no tensor {argument!r} was given; there are {', '.join(bound) or 'none'}")
+            raise UserError(
+                f"--dynamic {text}: no tensor {argument!r} was given; there are {', '.join(bound) or 'none'}"
+            )
         if dim >= value.dim():
             raise UserError(f"--dynamic {text}: {argument} has {value.dim()} dimensions")
         if label not in dims:

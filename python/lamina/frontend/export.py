@@ -105,7 +105,7 @@ def _export(module: torch.nn.Module, args: tuple, kwargs: Optional[dict[str, Any
         raise CompileError(
             f"the program branches on a value that is known only when it runs ({error.cond})",
             location=str(frame) if frame else None,
-            hint='use torch.where or torch.cond, or torch.compile(model, backend="lamina"), which splits the program there.',
+            hint='use torch.where or torch.cond, or torch.compile(model, backend="lamina"), which splits it there.',
         ) from error
 >>>>>>> main
 

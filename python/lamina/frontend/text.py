@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import mlir.ir as ir
 import sympy
 import torch
 import torch.fx
 import torch.utils._pytree as pytree
 from torch.utils._sympy.functions import FloorDiv, PythonMod
 
-import mlir.ir as ir
-
-from lamina.compiler import run_passes
+from lamina.compiler import copy_module, run_passes
 from lamina.errors import CompileError
 
 from .builder import DTYPES, element_type
@@ -72,7 +71,9 @@ def program_of(module: Any, name: str = "the module") -> Program:
         symbols: list[sympy.Symbol] = []
         arguments, inputs = [], []
         for number, (value, dictionary) in enumerate(zip(main.arguments, dictionaries)):
-            label = ir.StringAttr(dictionary["prim.constant"]).value if "prim.constant" in dictionary else f"arg{number}"
+            label = (
+                ir.StringAttr(dictionary["prim.constant"]).value if "prim.constant" in dictionary else f"arg{number}"
+            )
             sizes = _sizes(value.type, dictionary, symbols, f"argument {number} of @main in {name}")
             dtype = _dtype(value.type, f"argument {number} of @main in {name}")
             order = tuple(range(len(sizes)))
@@ -152,21 +153,26 @@ def _sympy(expr: Any, symbols: list[sympy.Symbol]) -> Size:
 
 def _results(module: Any, symbols: list[sympy.Symbol], arguments: int, name: str) -> list[Result]:
     """The results of @main; planning says what their sizes are."""
-    planned = module.operation.clone()
+    planned = copy_module(module)
     run_passes(planned, "lamina-fuse-kernels,lamina-plan-memory", "planned")
     main = _main(planned, name)
-    dictionaries = list(main.arg_attrs) if "arg_attrs" in main.attributes else [{}] * len(main.arguments)
     results = []
-    for value, dictionary in list(zip(main.arguments, dictionaries))[arguments:]:
-        what = f"a result of @main in {name}"
-        sizes = _sizes(value.type, dictionary, symbols, what)
-        strides = tuple(product(sizes[k + 1 :]) for k in range(len(sizes)))
-        results.append(Result(sizes, strides, _dtype(value.type, what), tuple(range(len(sizes)))))
+    with planned.context:
+        dictionaries = list(main.arg_attrs) if "arg_attrs" in main.attributes else [{}] * len(main.arguments)
+        for value, dictionary in list(zip(main.arguments, dictionaries))[arguments:]:
+            what = f"a result of @main in {name}"
+            sizes = _sizes(value.type, dictionary, symbols, what)
+            strides = tuple(product(sizes[k + 1 :]) for k in range(len(sizes)))
+            results.append(Result(sizes, strides, _dtype(value.type, what), tuple(range(len(sizes)))))
     return results
 
 
 def _strings(main: Any, attribute: str) -> list[str]:
-    return [ir.StringAttr(a).value for a in ir.ArrayAttr(main.attributes[attribute])] if attribute in main.attributes else []
+    return (
+        [ir.StringAttr(a).value for a in ir.ArrayAttr(main.attributes[attribute])]
+        if attribute in main.attributes
+        else []
+    )
 
 
 def _ranges(main: Any, count: int) -> list[tuple[int, Any]]:

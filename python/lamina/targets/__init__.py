@@ -5,8 +5,8 @@ A target is a class that is called without arguments and has:
 * ``name``;
 * ``compile(program)``, which returns what lamina.frontend.program.Executable describes;
 * optionally ``phases()`` and ``lower(module, after, until)``, the phases that it takes a prim module through;
-* optionally ``emits``, kinds of code such as ``asm``, and ``emit(module, kind)``, which makes one of a prim module (it may
-  change the module) as text or bytes.
+* optionally ``emits``, kinds of code such as ``asm``, and ``emit(module, kind)``, which makes one of a prim module (it
+  may change the module) as text or bytes.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from lamina import cache
-from lamina.compiler import run_passes
+from lamina.compiler import copy_module, run_passes
 from lamina.errors import CompileError
 from lamina.logging import get_logger, timed
 
@@ -146,10 +146,15 @@ def _read_entry(function: Any) -> Entry:
         tensor = ir.RankedTensorType(argument.type)
         exprs = ir.AffineMapAttr(dictionary["prim.sizes"]).value.results if "prim.sizes" in dictionary else None
         count = [
-            _to_python(exprs[i]) if tensor.is_dynamic_dim(i) else str(tensor.get_dim_size(i)) for i in range(tensor.rank)
+            _to_python(exprs[i]) if tensor.is_dynamic_dim(i) else str(tensor.get_dim_size(i))
+            for i in range(tensor.rank)
         ]
         sizes.append(" * ".join([str(_element_bytes(tensor.element_type)), *count]))
-    arena = _to_python(ir.AffineMapAttr(attributes["kernel.arena"]).value.results[0]) if "kernel.arena" in attributes else "0"
+    arena = (
+        _to_python(ir.AffineMapAttr(attributes["kernel.arena"]).value.results[0])
+        if "kernel.arena" in attributes
+        else "0"
+    )
     return Entry(constants, sizes, arena, _launches(function))
 
 
@@ -189,17 +194,6 @@ def _code_generation() -> Iterator[None]:
         raise CompileError.from_diagnostics(str(error), "no code could be generated") from error
 
 
-def _copy(module: Any) -> Any:
-    """A copy of a module in a context of its own: a pass that crashes costs no more than that."""
-    from mlir import ir
-
-    from lamina._lib import _lamina
-
-    context = ir.Context()
-    _lamina.register_dialects(context)
-    return _lamina.parse_module(module.operation.get_asm(enable_debug_info=True), context, "program.mlir")
-
-
 class CPUTarget:
     """The target named ``cpu``.
 
@@ -211,7 +205,6 @@ class CPUTarget:
     name = "cpu"
 
     def __init__(self, description: CPUDescription | None = None, level: int = 1):
-        from lamina._lib import _lamina
 
         self.description = description or CPUDescription.host()
         self.level = level
@@ -299,12 +292,12 @@ class CPUTarget:
     def binary(self, module: Any) -> CPUBinary:
         """The binary of a prim module, which is left as it is: from the cache on disk, or made and kept there."""
         if not cache.enabled():
-            return self.compile_module(_copy(module))
+            return self.compile_module(copy_module(module))
         # Code generation deals the functions out to one object a hardware thread.
         key = cache.key_of(module, self.name, self.description, self.level, self.phases(), os.cpu_count())
         binary = cache.load(key)
         if binary is None:
-            binary = self.compile_module(_copy(module))
+            binary = self.compile_module(copy_module(module))
             cache.store(key, binary)
         return binary
 

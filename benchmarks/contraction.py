@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "test" / "python"))
-from contraction_harness import Case, Program, random  # noqa: E402
-from test_convolution import convolution  # noqa: E402
+from contraction_harness import Case, Program, random
+from test_convolution import convolution
 
 # Scratch on the stack, as the grid's lowering does it: a call allocates nothing.
 PREPARE = "func.func(promote-buffers-to-stack{max-alloc-size-in-bytes=4194304}),"

@@ -32,7 +32,7 @@ def convolution(
     y = random(rng, (batch, *dims, outputs, *result), "f32")
     x_map, w_map, y_map = ["b", *group, "I", *pixels], [*group, "o", "I", *taps], ["b", *group, "o", *space]
     if channels_last:
-        move = lambda m: [m[0], *m[2:], m[1]]  # noqa: E731
+        move = lambda m: [m[0], *m[2:], m[1]]
         x_map, y_map, w_map = move(x_map), move(y_map), [*taps, "I", "o"]
         x, y = (np.ascontiguousarray(np.moveaxis(t, 1, -1)) for t in (x, y))
         w = np.ascontiguousarray(np.moveaxis(np.moveaxis(w, 1, -1), 0, -1))
@@ -61,46 +61,73 @@ def convolution(
 
 CASES = {
     "kernels": [
-        dict(batch=2, groups=0, inputs=5, outputs=19, size=(11, 21), kernel=(k, k), stride=s)
+        {"batch": 2, "groups": 0, "inputs": 5, "outputs": 19, "size": (11, 21), "kernel": (k, k), "stride": s}
         for k in (1, 3, 7)
         for s in (1, 2)
     ],
     "dilation and odd strides": [
-        dict(batch=1, groups=0, inputs=3, outputs=9, size=(15, 37), kernel=(3, 2), dilation=2),
-        dict(batch=1, groups=0, inputs=3, outputs=9, size=(15, 37), kernel=(3, 2), dilation=2, stride=2),
-        dict(batch=1, groups=0, inputs=3, outputs=9, size=(15, 37), kernel=(3, 3), stride=3),
-        dict(batch=1, groups=0, inputs=3, outputs=9, size=(6, 5), kernel=(3, 3)),
-        dict(batch=1, groups=0, inputs=3, outputs=20, size=(9, 9), kernel=(3, 3)),
-        dict(batch=1, groups=0, inputs=2, outputs=20, size=(18, 34), kernel=(3, 3)),
+        {"batch": 1, "groups": 0, "inputs": 3, "outputs": 9, "size": (15, 37), "kernel": (3, 2), "dilation": 2},
+        {
+            "batch": 1,
+            "groups": 0,
+            "inputs": 3,
+            "outputs": 9,
+            "size": (15, 37),
+            "kernel": (3, 2),
+            "dilation": 2,
+            "stride": 2,
+        },
+        {"batch": 1, "groups": 0, "inputs": 3, "outputs": 9, "size": (15, 37), "kernel": (3, 3), "stride": 3},
+        {"batch": 1, "groups": 0, "inputs": 3, "outputs": 9, "size": (6, 5), "kernel": (3, 3)},
+        {"batch": 1, "groups": 0, "inputs": 3, "outputs": 20, "size": (9, 9), "kernel": (3, 3)},
+        {"batch": 1, "groups": 0, "inputs": 2, "outputs": 20, "size": (18, 34), "kernel": (3, 3)},
     ],
     "groups": [
-        dict(batch=2, groups=3, inputs=4, outputs=10, size=(9, 20), kernel=(3, 3)),
-        dict(batch=2, groups=7, inputs=1, outputs=1, size=(9, 20), kernel=(3, 3)),
-        dict(batch=2, groups=7, inputs=1, outputs=1, size=(9, 40), kernel=(3, 3), stride=2),
-        dict(batch=1, groups=5, inputs=1, outputs=2, size=(9, 20), kernel=(5, 5)),
-        dict(batch=1, groups=2, inputs=3, outputs=3, size=(8, 8), kernel=(3, 3)),
+        {"batch": 2, "groups": 3, "inputs": 4, "outputs": 10, "size": (9, 20), "kernel": (3, 3)},
+        {"batch": 2, "groups": 7, "inputs": 1, "outputs": 1, "size": (9, 20), "kernel": (3, 3)},
+        {"batch": 2, "groups": 7, "inputs": 1, "outputs": 1, "size": (9, 40), "kernel": (3, 3), "stride": 2},
+        {"batch": 1, "groups": 5, "inputs": 1, "outputs": 2, "size": (9, 20), "kernel": (5, 5)},
+        {"batch": 1, "groups": 2, "inputs": 3, "outputs": 3, "size": (8, 8), "kernel": (3, 3)},
     ],
     "ranks": [
-        dict(batch=2, groups=0, inputs=5, outputs=19, size=(70,), kernel=(3,)),
-        dict(batch=2, groups=0, inputs=5, outputs=19, size=(71,), kernel=(4,), stride=2),
-        dict(batch=2, groups=3, inputs=1, outputs=1, size=(71,), kernel=(4,)),
-        dict(batch=1, groups=0, inputs=3, outputs=17, size=(5, 7, 9), kernel=(3, 3, 3)),
-        dict(batch=1, groups=0, inputs=2, outputs=17, size=(7, 9, 21), kernel=(2, 3, 3), stride=2),
+        {"batch": 2, "groups": 0, "inputs": 5, "outputs": 19, "size": (70,), "kernel": (3,)},
+        {"batch": 2, "groups": 0, "inputs": 5, "outputs": 19, "size": (71,), "kernel": (4,), "stride": 2},
+        {"batch": 2, "groups": 3, "inputs": 1, "outputs": 1, "size": (71,), "kernel": (4,)},
+        {"batch": 1, "groups": 0, "inputs": 3, "outputs": 17, "size": (5, 7, 9), "kernel": (3, 3, 3)},
+        {"batch": 1, "groups": 0, "inputs": 2, "outputs": 17, "size": (7, 9, 21), "kernel": (2, 3, 3), "stride": 2},
     ],
     "channels last": [
-        dict(batch=2, groups=0, inputs=5, outputs=19, size=(11, 21), kernel=(3, 3), stride=s, channels_last=True)
+        {
+            "batch": 2,
+            "groups": 0,
+            "inputs": 5,
+            "outputs": 19,
+            "size": (11, 21),
+            "kernel": (3, 3),
+            "stride": s,
+            "channels_last": True,
+        }
         for s in (1, 2)
     ]
-    + [dict(batch=2, groups=0, inputs=5, outputs=2, size=(11, 21), kernel=(1, 1), channels_last=True)],
+    + [{"batch": 2, "groups": 0, "inputs": 5, "outputs": 2, "size": (11, 21), "kernel": (1, 1), "channels_last": True}],
     "narrow": [
-        dict(batch=1, groups=0, inputs=4, outputs=17, size=(9, 21), kernel=(3, 3), stride=s, element="bf16")
+        {
+            "batch": 1,
+            "groups": 0,
+            "inputs": 4,
+            "outputs": 17,
+            "size": (9, 21),
+            "kernel": (3, 3),
+            "stride": s,
+            "element": "bf16",
+        }
         for s in (1, 2)
     ],
     "dynamic": [
-        dict(batch=2, groups=0, inputs=4, outputs=17, size=(9, 21), kernel=(3, 3), layout="identity"),
-        dict(batch=1, groups=3, inputs=1, outputs=1, size=(9, 21), kernel=(3, 3), layout="identity"),
+        {"batch": 2, "groups": 0, "inputs": 4, "outputs": 17, "size": (9, 21), "kernel": (3, 3), "layout": "identity"},
+        {"batch": 1, "groups": 3, "inputs": 1, "outputs": 1, "size": (9, 21), "kernel": (3, 3), "layout": "identity"},
     ],
-    "deep": [dict(batch=1, groups=0, inputs=500, outputs=10, size=(5, 12), kernel=(3, 3))],
+    "deep": [{"batch": 1, "groups": 0, "inputs": 500, "outputs": 10, "size": (5, 12), "kernel": (3, 3)}],
 }
 
 

@@ -33,7 +33,8 @@ def LowerContractions : Pass<"lamina-lower-contractions"> {
     tile of columns that starts at a panel. B's own map is not read: rows are numbered in the order of the k loops;
     `(m, n, k) -> (n floordiv w, k, n mod w)` says the same and verifies. There is no batch loop.
 
-    Ops that do not match are left alone; a remark says so for those marked `lamina.contraction` or `lamina.convolution`.
+    Ops marked neither `lamina.contraction` nor `lamina.convolution` are taken only if they have a reduction and a row or column loop. Ops that do not match
+    are left alone; a remark says so for those marked `lamina.contraction` or `lamina.convolution`.
     The work is constant for an op; the code has about `4 * rows * vectors` instructions for each kernel, and an op has one
     or two kernels.
   }];

@@ -222,6 +222,10 @@ FailureOr<Match> lamina::contraction::matchProblem(linalg::LinalgOp op) {
     else
       return failure();
   }
+  // Without a mark, leave what a loop vectorizer does well: elementwise ops and sums of elementwise products.
+  bool marked = op->hasAttr("lamina.contraction") || op->hasAttr("lamina.convolution");
+  if (!marked && (match.k.empty() || (match.m.empty() && match.n.empty())))
+    return failure();
   return match;
 }
 

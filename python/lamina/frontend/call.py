@@ -278,6 +278,7 @@ def generate(program: Program, executable: Executable, guard: bool = True) -> Ca
         empty=torch.empty,
         no_grad=torch.no_grad,
         boolean=torch.bool,
+        strided=torch.strided,
         execute=executable,
         explain=functools.partial(explain, program),
         fail=_fail,
@@ -318,7 +319,7 @@ def _emit_guards(source: _Source, program: Program) -> None:
         elif spec.kind == "size":
             conditions.append(f"isinstance(a{i}, int)")
         else:
-            test = f"isinstance(a{i}, torch_Tensor) and a{i}.dtype is {source.bind('d', spec.dtype)} and "
+            test = f"isinstance(a{i}, torch_Tensor) and a{i}.dtype is {source.bind('d', spec.dtype)} and a{i}.layout is strided and "
             test += f"a{i}.is_cpu" if device == "cpu" else f"a{i}.device.type == {device!r}"
             static = all(isinstance(size, int) for size in spec.sizes)
             test += f" and a{i}.shape == {source.tuple(spec.sizes)}" if static else f" and a{i}.dim() == {len(spec.sizes)}"

@@ -161,6 +161,8 @@ class Interpreter:
                 frame.values[destinations[number]] = array
             elif (layout := strides[ins_count + number]) is not None:
                 array = memory.lay_out(array, evaluate_all(layout, symbols))
+            else:
+                array = np.array(array, order="C")  # memory of its own, though the kernel may return an argument
             results.append(array)
         return results
 

@@ -59,7 +59,7 @@ def seconds(call: Callable[[], Any], blocks: int, count: int = 2000) -> float:
 
 
 def _parts(program: Any, arguments: tuple, blocks: int) -> dict[str, float]:
-    """Seconds of the call, and of that what results, the executable (with what it prepares) and native code alone take."""
+    """Seconds of the call, and of what results, the executable (with what it prepares) and native code take of it."""
     executable = program.executable
     seen: list[tuple] = []
     native: list[tuple] = []

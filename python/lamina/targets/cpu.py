@@ -349,7 +349,8 @@ class CPUExecutable:
         from lamina._lib import _lamina
 
         self.binary = binary
-        self._library = _lamina.Executable(binary.objects)
+        with timed(log, "load"):
+            self._library = _lamina.Executable(binary.objects)
         self._arenas: list[torch.Tensor] = []
         constants = dict(constants or {})
         init = binary.entries.get("init")
@@ -360,7 +361,8 @@ class CPUExecutable:
             pointers = [constants[key].data_ptr() for key in init.arguments if key is not None]
             pointers += [tensor.data_ptr() for tensor in computed.values()]
             arena = torch.empty(_evaluator(init.arena)(()), dtype=torch.uint8)
-            self._library.call("init", pointers, (), arena.data_ptr())
+            with timed(log, "constants"):
+                self._library.call("init", pointers, (), arena.data_ptr())
             constants.update(computed)
         main = binary.entries["main"]
         self._keep = [constants[key] for key in main.arguments if key is not None]

@@ -2,7 +2,7 @@
 
     python scripts/measure_math.py [--exhaustive] [--only exp tanh ...]
 
-Every 251st bit pattern of f32 is taken. With --exhaustive, all patterns are taken where the function does not just repeat
+Every 251st bit pattern of f32 is taken. With --exhaustive, all are taken where the function does not just repeat
 the binade before and has not reached its limit (see ACTIVE); this takes minutes.
 """
 

@@ -35,7 +35,7 @@ if [[ ! -f "$stamp" || "$(cat "$stamp")" != "$wanted" ]]; then
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
   # Entry points and console scripts; the native part comes from the build below, whose results lie in the source tree.
   local_install=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps)
-  "${local_install[@]}" -C wheel.cmake=false -e .
+  "${local_install[@]}" --config-settings=wheel.cmake=false -e .
   "${local_install[@]}" -e python/lamina_runtime
   printf '%s\n' "$wanted" >"$stamp"
 fi

@@ -101,11 +101,17 @@ LogicalResult LaunchOp::verify() {
   return verifyExprs(getSymbols(), getSymbols().getNumResults(), "symbols", [&] { return emitOpError(); });
 }
 
+/// The type of the bits of an element: kernels of linalg have no signs.
+static Type dropSign(Type element) {
+  auto integer = dyn_cast<IntegerType>(element);
+  return integer ? IntegerType::get(element.getContext(), integer.getWidth()) : element;
+}
+
 /// Whether a launch may pass a value of one type for an argument of the other; kernels' tensors become memrefs early.
 static bool canPass(Type value, Type argument) {
   if (!isa<TensorType>(value) || !isa<TensorType>(argument))
     return true;
-  return getElementTypeOrSelf(value) == getElementTypeOrSelf(argument) &&
+  return dropSign(getElementTypeOrSelf(value)) == dropSign(getElementTypeOrSelf(argument)) &&
          succeeded(verifyCompatibleShape(value, argument));
 }
 

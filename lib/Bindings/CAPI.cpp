@@ -28,10 +28,8 @@ LaminaStatus finish(const RunResult &result, Sink error) {
 }
 
 cpu::CompileOptions convert(const LaminaCompileOptions &options) {
-  return {{unwrap(options.cpu).str(), unwrap(options.features).str()},
-          options.level,
-          options.vectorWidth,
-          options.threads};
+  return {
+      {unwrap(options.cpu).str(), unwrap(options.features).str()}, options.level, options.vectorWidth, options.threads};
 }
 
 /// Runs code generation, whose own errors come as an llvm::Error.

@@ -1,9 +1,38 @@
-"""Loggers of Lamina's phases, turned on by the environment: ``LAMINA_LOGS="frontend,fusion"``, or ``all``."""
+"""Loggers of Lamina's phases, turned on by the environment: ``LAMINA_LOGS="frontend,fusion"``, or ``all``.
+
+The loggers are ``lamina.frontend`` (capture and import), ``lamina.fallback``, ``lamina.fusion``, ``lamina.planning``,
+``lamina.tiling``, ``lamina.cpu`` (the phases of the CPU target and code generation) and ``lamina.cache``.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import time
+from collections.abc import Iterator
+
+
+class _StandardError(logging.StreamHandler):
+    """Writes to whatever sys.stderr is at the time."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self):  # type: ignore[override]
+        import sys
+
+        return sys.stderr
+
+
+class _Formatter(logging.Formatter):
+    """Lines begin with the seconds since the process started logging, and the phase."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        phase = record.name.removeprefix("lamina.")
+        lines = super().format(record).splitlines() or [""]
+        return "\n".join(f"{record.relativeCreated / 1000:9.3f}s {phase}: {line}" for line in lines)
 
 
 def get_logger(phase: str) -> logging.Logger:
@@ -11,9 +40,19 @@ def get_logger(phase: str) -> logging.Logger:
     logger = logging.getLogger(f"lamina.{phase}")
     wanted = {name.strip() for name in os.environ.get("LAMINA_LOGS", "").split(",")}
     if (phase in wanted or "all" in wanted) and not logger.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("[%(name)s] %(message)s"))
+        handler = _StandardError()
+        handler.setFormatter(_Formatter())
         logger.addHandler(handler)
         logger.setLevel(logging.DEBUG)
         logger.propagate = False
     return logger
+
+
+@contextlib.contextmanager
+def timed(logger: logging.Logger, what: str) -> Iterator[None]:
+    """Logs how long the body took, at level DEBUG; the record has the attributes `what`, `seconds` and `cpu_seconds`."""
+    start, cpu = time.perf_counter(), time.process_time()
+    yield
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    figures = {"what": what, "seconds": seconds, "cpu_seconds": cpu}
+    logger.debug("%s: %.1f ms (%.1f ms of CPU)", what, 1e3 * seconds, 1e3 * cpu, extra=figures)

@@ -5,13 +5,11 @@ import dataclasses
 
 import ml_dtypes
 import numpy as np
+from lamina._lib import _lamina
 from mlir import ir
 from mlir.execution_engine import ExecutionEngine
 from mlir.passmanager import PassManager
 
-from lamina._lib import _lamina
-
-_lamina.register_passes()
 
 DTYPES = {
     "f32": np.float32,
@@ -99,9 +97,11 @@ class Program:
         with ir.Context():
             module = ir.Module.parse(text)
             PassManager.parse(f"builtin.module(lamina-lower-contractions{{{options}}})").run(module.operation)
-            left = str(module).count("linalg.generic")
+            left = str(module).count("linalg.generic")  # fills may stay
             assert left == 0, f"{left} ops were not lowered"
-            PassManager.parse(f"builtin.module({prepare}lamina-cpu-to-llvm)").run(module.operation)
+            PassManager.parse(f"builtin.module({prepare}convert-linalg-to-loops,lamina-cpu-to-llvm)").run(
+                module.operation
+            )
             self.engine = ExecutionEngine(module, opt_level=level)
         self.functions = [self.engine.raw_lookup(f"_mlir_ciface_case{i}") for i in range(len(cases))]
 
@@ -114,7 +114,7 @@ class Program:
             *[ctypes.addressof(pointers) + i * ctypes.sizeof(ctypes.c_void_p) for i in range(len(arrays))]
         )
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.functions[number])
-        return lambda _keep=(descriptors, pointers, arrays): function(packed)
+        return lambda _keep=(self, descriptors, pointers, arrays): function(packed)
 
     def run(self, number: int, *arrays: np.ndarray) -> None:
         self.bind(number, *arrays)()

@@ -8,27 +8,19 @@ import re
 import numpy as np
 from mlir import ir
 
-from lamina import reference
+from lamina import dialects, reference
 from lamina._lib import _lamina
 
-_lamina.register_passes()
-
 LOWERING = (
-    "canonicalize,cse,lamina-bufferize-kernels,convert-linalg-to-loops,canonicalize,lamina-lower-grid,lamina-cpu-to-llvm"
+    "lamina-bufferize-kernels,lamina-vectorize-loops,convert-linalg-to-loops,canonicalize,lamina-expand-math,lamina-expand-bf16,lamina-lower-grid,"
+    "lamina-cpu-to-llvm"
 )
-
-
-def make_context() -> ir.Context:
-    """Returns a context with all dialects."""
-    context = ir.Context()
-    _lamina.register_dialects(context)
-    return context
 
 
 def lower(text: str, pipeline: str) -> str:
     """Returns the module after a pipeline, as text."""
-    with make_context() as context:
-        module = _lamina.parse_module(text, context)
+    with dialects.make_context() as context:
+        module = dialects.parse(text, context)
         _lamina.run_pipeline(module.operation, f"builtin.module({pipeline})")
         return str(module)
 
@@ -40,11 +32,12 @@ class Kernel:
     """
 
     def __init__(self, text: str, convert: str = "", tile: str | None = ""):
-        with make_context() as context:
-            module = _lamina.parse_module(text, context)
+        with dialects.make_context() as context:
+            module = dialects.parse(text, context)
             _lamina.run_pipeline(module.operation, f"builtin.module(any(lamina-convert-prim-to-linalg{{{convert}}}))")
             if tile is not None:
-                _lamina.run_pipeline(module.operation, f"builtin.module(any(lamina-tile-kernels{{{tile}}}))")
+                passes = f"any(canonicalize,cse,lamina-tile-kernels{{{tile}}},canonicalize,cse)"
+                _lamina.run_pipeline(module.operation, f"builtin.module({passes})")
             self.tiled = str(module)
             function = module.body.operations[0]
             self.name = ir.StringAttr(function.attributes["sym_name"]).value
@@ -53,14 +46,18 @@ class Kernel:
             )
             self.grid_text = str(self.grid) if self.grid is not None else "affine_map<() -> (1)>"
             _lamina.run_pipeline(module.operation, f"builtin.module({LOWERING})")
-            self.executable = _lamina.Executable(_lamina.compile_objects(module))
+            self.executable = _lamina.Executable(_lamina.compile_objects(module.operation))
 
     def programs(self, symbols: list[int]) -> int:
         """Returns how many programs there are for these values of the symbols."""
         match = re.fullmatch(r"affine_map<\(\)(?:\[(.*?)\])? -> \((.*)\)>", self.grid_text)
         names = {name.strip(): value for name, value in zip((match[1] or "").split(","), symbols, strict=False)}
         # ceildiv as a Python operator of the same precedence.
-        exprs = re.sub(r"(\S+|\([^()]*\)) ceildiv (\d+)", r"-(-(\1) // \2)", match[2]).replace("floordiv", "//").replace(" mod ", " % ")
+        exprs = (
+            re.sub(r"(\S+|\([^()]*\)) ceildiv (\d+)", r"-(-(\1) // \2)", match[2])
+            .replace("floordiv", "//")
+            .replace(" mod ", " % ")
+        )
         values = eval(f"({exprs},)", {}, names)
         return math.prod(values)
 
@@ -74,8 +71,8 @@ class Kernel:
 
 def run_reference(text: str, ins: list[np.ndarray]) -> list[np.ndarray]:
     """Returns what the interpreter makes of the kernel."""
-    with make_context() as context:
-        module = _lamina.parse_module(text, context)
+    with dialects.make_context() as context:
+        module = dialects.parse(text, context)
         return reference.Interpreter(module).call(_name_of(text), ins)
 
 
@@ -92,7 +89,15 @@ VARIANTS = {
 }
 
 
-def check(text: str, ins: list[np.ndarray], symbols: tuple[int, ...] = (), rtol: float = 1e-5, atol: float = 1e-5, variants=tuple(VARIANTS), kernels=None) -> None:
+def check(
+    text: str,
+    ins: list[np.ndarray],
+    symbols: tuple[int, ...] = (),
+    rtol: float = 1e-5,
+    atol: float = 1e-5,
+    variants=tuple(VARIANTS),
+    kernels=None,
+) -> None:
     """Compares every variant with the interpreter."""
     expected = run_reference(text, ins)
     for variant in variants:
@@ -113,5 +118,9 @@ def check(text: str, ins: list[np.ndarray], symbols: tuple[int, ...] = (), rtol:
                 np.testing.assert_array_equal(out, each, err_msg=f"{variant}\n{kernel.tiled}")
             else:
                 np.testing.assert_allclose(
-                    out.astype(np.float64), each.astype(np.float64), rtol=rtol, atol=atol, err_msg=f"{variant}\n{kernel.tiled}"
+                    out.astype(np.float64),
+                    each.astype(np.float64),
+                    rtol=rtol,
+                    atol=atol,
+                    err_msg=f"{variant}\n{kernel.tiled}",
                 )

@@ -8,9 +8,7 @@ from mlir.execution_engine import ExecutionEngine
 from mlir.passmanager import PassManager
 from mlir.runtime import get_ranked_memref_descriptor
 
-from lamina._lib import _lamina
-
-_lamina.register_passes()
+from lamina._lib import _lamina  # noqa: F401  (registers the passes)
 
 PIPELINE = (
     "builtin.module(lamina-expand-math,convert-scf-to-cf,convert-vector-to-llvm,convert-math-to-llvm,"

@@ -10,7 +10,6 @@ from mlir.passmanager import PassManager
 
 from lamina._lib import _lamina
 
-_lamina.register_passes()
 
 LOWERING = (
     "convert-vector-to-scf,expand-strided-metadata,lower-affine,arith-expand,convert-scf-to-cf,"

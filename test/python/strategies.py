@@ -25,8 +25,12 @@ NUMBERS = FLOATS + INTS
 ALL = [*NUMBERS, "i1"]
 
 MAX_RANK = 4
+SIZES = (2, 3, 1, 4, 5, 7, 6, 0)
 MAX_SIZE = 16
 MAX_ELEMENTS = 3000
+LARGE_SIZES = (2, 3, 1, 17, 0, 33, 64, 16, 130, 48)
+LARGE_MAX_SIZE = 300
+LARGE_MAX_ELEMENTS = 20000
 MAX_ARGUMENTS = 8
 
 FLOAT_UNARY = (
@@ -152,10 +156,19 @@ def has_dynamic(sizes: Sequence[Size]) -> bool:
 
 @dataclass(frozen=True)
 class Program:
-    """A module with one function @main, and inputs for it."""
+    """A module with one function @main, and inputs for it.
+
+    Attributes:
+        text: the module.
+        args: one array an argument.
+        constants: of each argument, the key of the constant that it is, or None.
+        symbols: values of the index symbols.
+    """
 
     text: str
     args: list[Array]
+    constants: list[str | None]
+    symbols: list[int]
 
     def __repr__(self) -> str:
         return f"Program:\n{self.text}\nargs = {self.args}"
@@ -175,6 +188,7 @@ class Builder:
     draw: Draw
     dynamic: bool
     dtypes: Sequence[str]
+    large: bool = False
     values: list[Value] = field(default_factory=list)
     args: list[Value] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -198,14 +212,15 @@ class Builder:
     def size(self, low: int = 0) -> Size:
         """Draws a size: static, or a symbol, whose value is at least `low`."""
         symbols = [symbol for symbol in self.symbols if symbol.value >= low]
+        options = [size for size in (LARGE_SIZES if self.large else SIZES) if size >= low]
         if self.dynamic and self.flag():
             if len(self.symbols) < 3 and self.flag():
-                value = self.choose([size for size in (3, 2, 1, 4, 5, 7, 6, 0) if size >= low])
+                value = self.choose(options)
                 symbols = [Size.make({(f"s{len(self.symbols)}",): 1}, value)]
                 self.symbols += symbols
             if symbols:
                 return self.choose(symbols)
-        return Size.constant(self.choose([size for size in (2, 3, 1, 4, 5, 7, 6, 0) if size >= low]))
+        return Size.constant(self.choose(options))
 
     def sizes(self, low_rank: int = 0, high_rank: int = MAX_RANK) -> tuple[Size, ...]:
         """Draws a shape."""
@@ -213,7 +228,8 @@ class Builder:
 
     def fits(self, sizes: Sequence[Size]) -> bool:
         """Whether a shape is small enough to go on with."""
-        return count_elements(sizes) <= MAX_ELEMENTS and all(0 <= size.value <= MAX_SIZE for size in sizes)
+        most, size = (LARGE_MAX_ELEMENTS, LARGE_MAX_SIZE) if self.large else (MAX_ELEMENTS, MAX_SIZE)
+        return count_elements(sizes) <= most and all(0 <= each.value <= size for each in sizes)
 
     def kind(self, allowed: Sequence[str]) -> str:
         """Draws an element type of those allowed here and in this program."""
@@ -306,7 +322,11 @@ class Builder:
         return self.emit(op, [predicate, on_true, on_false], on_true.dtype, on_true.sizes)
 
     def finish(self, data: np.random.Generator, special: bool) -> Program:
-        """Returns the program: it returns every value that nothing uses, and binds every symbol by an argument."""
+        """Returns the program.
+
+        It returns every value that nothing uses, binds every symbol by an argument, and some of its arguments with
+        static sizes are constants.
+        """
         for symbol in self.symbols:
             if not any(symbol in arg.sizes for arg in self.args):
                 self.args.append(Value(f"%a{len(self.args)}", "i8", (symbol,)))
@@ -314,20 +334,27 @@ class Builder:
         results = [value for value in results if value not in self.args][-4:] or self.values[-1:]
         names = ", ".join(value.name for value in results)
         types = ", ".join(value.type for value in results)
-        args = ", ".join(f"{arg.name}: {arg.type}{self._get_sizes_attr(arg)}" for arg in self.args)
+        some = self.flag()
+        constants = [arg.name[1:] if some and not has_dynamic(arg.sizes) and self.flag() else None for arg in self.args]
+        attrs = [_get_attrs(arg, constant) for arg, constant in zip(self.args, constants, strict=True)]
+        args = ", ".join(f"{arg.name}: {arg.type}{attr}" for arg, attr in zip(self.args, attrs, strict=True))
         body = "\n".join(f"    {line}" for line in self.lines)
         text = f"module {{\n  func.func @main({args}) -> ({types}) {{\n{body}\n    return {names} : {types}\n  }}\n}}\n"
         shapes = [tuple(size.value for size in arg.sizes) for arg in self.args]
         arrays = [make_data(data, arg.dtype, shape, special) for arg, shape in zip(self.args, shapes, strict=True)]
-        return Program(text, arrays)
+        return Program(text, arrays, constants, [symbol.value for symbol in self.symbols])
 
-    def _get_sizes_attr(self, arg: Value) -> str:
-        if not has_dynamic(arg.sizes):
-            return ""
-        exprs = ", ".join(map(str, arg.sizes))
-        count = 1 + max(int(number) for number in re.findall(r"s(\d+)", exprs))
-        symbols = ", ".join(f"s{number}" for number in range(count))
-        return f" {{prim.sizes = affine_map<()[{symbols}] -> ({exprs})>}}"
+
+def _get_attrs(arg: Value, constant: str | None) -> str:
+    """Returns the attributes of an argument as text."""
+    if constant is not None:
+        return f' {{prim.constant = "{constant}"}}'
+    if not has_dynamic(arg.sizes):
+        return ""
+    exprs = ", ".join(map(str, arg.sizes))
+    count = 1 + max(int(number) for number in re.findall(r"s(\d+)", exprs))
+    symbols = ", ".join(f"s{number}" for number in range(count))
+    return f" {{prim.sizes = affine_map<()[{symbols}] -> ({exprs})>}}"
 
 
 def get_literal(dtype: str, number: float) -> str:
@@ -465,7 +492,7 @@ def reshape(b: Builder) -> None:
         if splits:
             dim, factor = b.choose(splits)
             sizes[dim : dim + 1] = [sizes[dim].divide("floordiv", factor), Size.constant(factor)][:: b.choose([1, -1])]
-    if len(sizes) <= MAX_RANK and all(size.value <= MAX_ELEMENTS for size in sizes):
+    if len(sizes) <= MAX_RANK:
         attr = f" sizes {get_exprs(sizes)}" if has_dynamic(sizes) else ""
         b.emit(f"prim.reshape {x.name}{attr} : {x.type} to {get_type(x.dtype, sizes)}", [x], x.dtype, sizes)
 
@@ -736,6 +763,7 @@ def prim_modules(
     max_steps: int = 12,
     dynamic: bool | None = None,
     special: bool | None = None,
+    large: bool | None = None,
 ) -> Program:
     """Random valid `prim` programs with inputs.
 
@@ -747,8 +775,11 @@ def prim_modules(
         max_steps: greatest number of steps.
         dynamic: whether sizes may be symbols; drawn if None.
         special: whether inputs hold extremes, NaN and infinities; drawn if None.
+        large: whether sizes may be greater than a vector register and its unrolled loop, too; drawn if None.
     """
-    builder = Builder(draw, draw(st.booleans()) if dynamic is None else dynamic, dtypes)
+    dynamic = draw(st.booleans()) if dynamic is None else dynamic
+    large = draw(st.booleans()) if large is None else large
+    builder = Builder(draw, dynamic, dtypes, large)
     names = [name for name in FAMILIES if name in families]
     for _ in range(draw(st.integers(min_steps, max_steps))):
         with contextlib.suppress(InapplicableError):

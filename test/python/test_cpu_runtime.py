@@ -7,11 +7,9 @@ import threading
 
 import pytest
 import torch
+from lamina._lib import _lamina
 from mlir import ir
 
-from lamina._lib import _lamina
-
-_lamina.register_passes()
 
 # Every program writes its thread's scratch pointer and number of programs of its range to out[program].
 THREADS = """
@@ -190,7 +188,6 @@ def test_a_crash_while_a_pass_changes_the_module_does_not_end_the_process():
 import gc
 from mlir import ir
 from lamina._lib import _lamina
-_lamina.register_passes()
 for kind in ("assert", "segfault"):
     context = ir.Context()
     module = _lamina.parse_module("func.func @f() {{ return }}", context)

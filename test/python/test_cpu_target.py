@@ -5,12 +5,18 @@ import threading
 import cpu_modules
 import pytest
 import torch
+from lamina._lib import _lamina
+from lamina.targets.cpu import (
+    CPUBinary,
+    CPUDescription,
+    CPUExecutable,
+    CPUTarget,
+    Entry,
+    _evaluator,
+    _to_python,
+)
 from mlir import ir
 
-from lamina._lib import _lamina
-from lamina.targets.cpu import CPUBinary, CPUDescription, CPUExecutable, CPUTarget, Entry, _evaluator, _to_python
-
-_lamina.register_passes()
 
 
 class LoopTarget(CPUTarget):

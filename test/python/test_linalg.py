@@ -1,8 +1,10 @@
 """prim through linalg to native code, against the reference interpreter: each family of ops, element types and sizes."""
+# ruff: noqa: E501  (MLIR text)
 
 import ml_dtypes
 import numpy as np
 import pytest
+
 from linalg_harness import check
 
 rng = np.random.default_rng(0)
@@ -30,7 +32,9 @@ def make(element: str, *shape: int, low: float = -4, high: float = 4) -> np.ndar
     if element == "i1":
         return rng.integers(0, 2, shape).astype(bool)
     if element in INTS:
-        return rng.integers(max(low, 0) if element == "ui8" else low, high, shape, endpoint=True).astype(DTYPES[element])
+        return rng.integers(max(low, 0) if element == "ui8" else low, high, shape, endpoint=True).astype(
+            DTYPES[element]
+        )
     return rng.uniform(low, high, shape).astype(DTYPES[element])
 
 
@@ -91,7 +95,9 @@ def test_binary_float(element):
 @pytest.mark.parametrize("element", INTS)
 def test_binary_int(element):
     info = np.iinfo(DTYPES[element])
-    values = np.array([0, 1, 2, 3, 7, 70, info.max, info.min, *([] if element == "ui8" else [-1, -2, -7])]).astype(DTYPES[element])
+    values = np.array([0, 1, 2, 3, 7, 70, info.max, info.min, *([] if element == "ui8" else [-1, -2, -7])]).astype(
+        DTYPES[element]
+    )
     x, y = (np.ascontiguousarray(part.reshape(-1)) for part in np.meshgrid(values, values))
     ops = ["add", "sub", "mul", "pow", "max", "min", "and", "or", "xor", "shl", "shr"]
     check(binary_text(ops, element, str(x.size)), [x, y], variants=FAST)
@@ -206,13 +212,21 @@ LINEAR = """kernel.func @linear(%x: tensor<{0}x{2}xELEMENT>{3}, %w: tensor<{1}x{
 
 @pytest.mark.parametrize("element", FLOATS + ["i32", "ui8"])
 def test_linear(element):
-    text = LINEAR.format(5, 9, 7, "", "", "").replace("ELEMENT", element).replace("ZERO", "0" if element in INTS else "0.0")
+    text = (
+        LINEAR.format(5, 9, 7, "", "", "")
+        .replace("ELEMENT", element)
+        .replace("ZERO", "0" if element in INTS else "0.0")
+    )
     check(text, [make(element, 5, 7), make(element, 9, 7), make(element, 9)], **tolerances(element))
 
 
 def test_linear_dynamic():
     sizes = " {{prim.sizes = affine_map<()[s0] -> (s0, {})>}}"
-    text = LINEAR.format("?", 9, 7, sizes.format(7), sizes.format(9), "sizes [s0, 9] ").replace("ELEMENT", "f32").replace("ZERO", "0.0")
+    text = (
+        LINEAR.format("?", 9, 7, sizes.format(7), sizes.format(9), "sizes [s0, 9] ")
+        .replace("ELEMENT", "f32")
+        .replace("ZERO", "0.0")
+    )
     kernels = {}
     for rows in [5, 1, 0, 130]:
         check(text, [make("f32", rows, 7), make("f32", 9, 7), make("f32", 9)], (rows,), kernels=kernels)
@@ -236,6 +250,7 @@ def test_attention():
 
 
 # ---- reductions
+
 
 @pytest.mark.parametrize("element", FLOATS + INTS)
 @pytest.mark.parametrize("dims", [[0], [1], [2], [0, 2], [0, 1, 2], []])
@@ -293,6 +308,7 @@ def test_scan(element, dim, name):
 
 # ---- windows and convolutions
 
+
 @pytest.mark.parametrize("element", ["f32", "bf16", "i32"])
 @pytest.mark.parametrize("name", ["max", "sum"])
 @pytest.mark.parametrize("pad", [0, 1])
@@ -307,10 +323,27 @@ def test_reduce_window(element, name, pad):
     check(text, [make(element, 2, 3, 8, 9)], **tolerances(element))
 
 
-def conv_text(element: str, n: int, c: int, o: int, size: int, k: int, stride: int, low: int, high: int, base: int, dilation: int, groups: int) -> tuple[str, list[np.ndarray]]:
+def conv_text(
+    element: str,
+    n: int,
+    c: int,
+    o: int,
+    size: int,
+    k: int,
+    stride: int,
+    low: int,
+    high: int,
+    base: int,
+    dilation: int,
+    groups: int,
+) -> tuple[str, list[np.ndarray]]:
     dilated = (size - 1) * base + 1
     out = (dilated + low + high - (k - 1) * dilation - 1) // stride + 1
-    x, w, r = f"tensor<{n}x{c}x{size}x{size}x{element}>", f"tensor<{o}x{c // groups}x{k}x{k}x{element}>", f"tensor<{n}x{o}x{out}x{out}x{element}>"
+    x, w, r = (
+        f"tensor<{n}x{c}x{size}x{size}x{element}>",
+        f"tensor<{o}x{c // groups}x{k}x{k}x{element}>",
+        f"tensor<{n}x{o}x{out}x{out}x{element}>",
+    )
     text = f"""kernel.func @k(%x: {x}, %w: {w}, %b: tensor<{o}x{element}>, %o: {r}) attributes {{outs = 1}} {{
   %0 = prim.convolution %x, %w strides [{stride}, {stride}] low [{low}, {low}] high [{high}, {high}] lhs_dilations [{base}, {base}] dilations [{dilation}, {dilation}] groups {groups} : ({x}, {w}) -> {r}
   %1 = prim.broadcast %b dims [1] : tensor<{o}x{element}> to {r}
@@ -339,6 +372,7 @@ def test_convolution(element, shape):
 
 
 # ---- data movement
+
 
 def test_movement():
     text = """kernel.func @k(%x: tensor<4x6xf32>, %y: tensor<4x3xf32>, %i: tensor<5xi64>, %v: tensor<f32>,
@@ -378,7 +412,10 @@ def test_concatenate_dynamic():
         check(text, [make("f32", max(a, 1), 3)[:a], make("f32", max(b, 1), 3)[:b]], (a, b), kernels=kernels)
 
 
-@pytest.mark.parametrize("shapes", [("4x6", "24"), ("24", "2x3x4"), ("2x3x4", "6x4"), ("2x3x4", "4x6"), ("1x6", "6x1x1"), ("1", ""), ("", "1x1")])
+@pytest.mark.parametrize(
+    "shapes",
+    [("4x6", "24"), ("24", "2x3x4"), ("2x3x4", "6x4"), ("2x3x4", "4x6"), ("1x6", "6x1x1"), ("1", ""), ("", "1x1")],
+)
 def test_reshape(shapes):
     source, target = ("".join(f"{size}x" for size in shape.split("x") if size) for shape in shapes)
     text = f"""kernel.func @k(%x: tensor<{source}f32>, %o: tensor<{target}f32>, %p: tensor<{target}f32>) attributes {{outs = 2}} {{

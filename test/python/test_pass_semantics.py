@@ -19,7 +19,6 @@ def test_pipeline(pipeline):
 
     from lamina._lib import _lamina
 
-    _lamina.register_passes()
 
     @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
     @given(prim_modules())

@@ -12,7 +12,6 @@ from lamina._lib import _lamina
 from mlir import ir
 from mlir.passmanager import PassManager
 
-_lamina.register_passes()
 CONTEXT = dialects.make_context()
 PIPELINES = [
     "canonicalize",

@@ -557,3 +557,62 @@ def test_options(options):
     run(generic(["d0, d1", "d0"], "pr", [x], [out], body), x, out, options=options)
     close(out, x.sum(1), np.float32)
     check()
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.bool_, BF16])
+@pytest.mark.parametrize("left,right", [(5, 3), (100, 200), (1, 300), (64, 64), (0, 70)])
+def test_concatenation_by_clamped_loads(left, right, dtype, dynamic):
+    a, b = numbers((3, left), dtype), numbers((3, right), dtype, 1)
+    out, check = guarded((3, left + right), dtype)
+    types = [memref_type(v, dynamic) for v in (a, b, out)]
+    t = element_type(a)
+    first = f"%la = memref.load %a[%i, %ja] : {types[0]}" if left else f"%la = memref.load %b[%i, %jb] : {types[1]}"
+    text = f"""
+func.func @f(%a: {types[0]}, %b: {types[1]}, %out: {types[2]}) attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c1 : {types[0]}
+  %m = memref.dim %b, %c1 : {types[1]}
+  linalg.generic {{indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}}
+    outs(%out : {types[2]}) {{
+  ^bb0(%o: {t}):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %ma = arith.subi %n, %c1 : index
+    %ja0 = arith.minsi %j, %ma : index
+    %ja = arith.maxsi %ja0, %c0 : index
+    %k = arith.subi %j, %n : index
+    %mb = arith.subi %m, %c1 : index
+    %jb0 = arith.minsi %k, %mb : index
+    %jb = arith.maxsi %jb0, %c0 : index
+    {first}
+    %lb = memref.load %b[%i, %jb] : {types[1]}
+    %p = arith.cmpi slt, %j, %n : index
+    %v = arith.select %p, %la, %lb : {t}
+    linalg.yield %v : {t}
+  }}
+  return
+}}"""
+    loops = run(text, a, b, out)
+    np.testing.assert_array_equal(out.astype(np.float32), np.concatenate([a, b], 1).astype(np.float32))
+    assert "vector.load" in loops or "vector.maskedload" in loops or (left and left + right < 8)
+    check()
+
+
+@pytest.mark.parametrize("size", [7, 100])
+def test_division_of_indices(size):
+    out, check = guarded((size,), np.int64)
+    body = """%i = linalg.index 0 : index
+      %c = arith.constant 7 : index
+      %q = arith.divui %i, %c : index
+      %r = arith.remui %i, %c : index
+      %h = arith.constant 1000 : index
+      %0 = arith.muli %q, %h : index
+      %1 = arith.addi %0, %r : index
+      %2 = arith.index_cast %1 : index to i64
+      linalg.yield %2 : i64"""
+    run(generic(["d0"], "p", [], [out], body), out)
+    i = np.arange(size)
+    np.testing.assert_array_equal(out, i // 7 * 1000 + i % 7)
+    check()

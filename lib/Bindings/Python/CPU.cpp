@@ -137,8 +137,9 @@ void lamina::python::addCPU(nb::module_ &m) {
         return std::make_pair(std::string(name.data, name.length), std::string(features.data, features.length));
       },
       "The host's processor as LLVM names it, and its features ('+avx2,-sse4a,...').");
-  m.def("num_threads", [] { return lamina_num_threads(); },
-        "The number of threads that a launch from this thread may use.");
+  m.def(
+      "num_threads", [] { return lamina_num_threads(); },
+      "The number of threads that a launch from this thread may use.");
   m.def(
       "emit",
       [](nb::object object, const std::string &kind, std::optional<std::pair<std::string, std::string>> processor,
@@ -161,7 +162,8 @@ void lamina::python::addCPU(nb::module_ &m) {
       nb::arg("module"), nb::arg("kind") = "llvm", nb::arg("processor") = nb::none(), nb::arg("level") = 1,
       nb::arg("vector_width") = 0,
       "LLVM IR or assembly text, or the bytes of one object, of a module in the LLVM dialect. `processor` is (name, "
-      "features), by default the host; `level` 0 to 3 chooses LLVM's IR passes; `vector_width` is in bits, 0 the widest.");
+      "features), by default the host; `level` 0 to 3 chooses LLVM's IR passes; `vector_width` is in bits, 0 the "
+      "widest.");
   m.def(
       "compile_objects",
       [](nb::object object, std::optional<std::pair<std::string, std::string>> processor, int level, int vectorWidth,
@@ -195,6 +197,7 @@ void lamina::python::addCPU(nb::module_ &m) {
            "of its arena. `hook(kernel, begin)` is called before (True) and after (False) each kernel.")
       .def("launch", &Executable::launch, nb::arg("name"), nb::arg("block"), nb::arg("programs"),
            "Runs `programs` programs of one kernel on its block of argument addresses and symbol values.")
-      .def("address", [](Executable &self, const std::string &name) { return (uintptr_t)self.lookup(name); },
-           nb::arg("name"), "The address of a function.");
+      .def(
+          "address", [](Executable &self, const std::string &name) { return (uintptr_t)self.lookup(name); },
+          nb::arg("name"), "The address of a function.");
 }

@@ -4,9 +4,10 @@
 namespace nb = nanobind;
 
 NB_MODULE(_lamina, m) {
-  m.def("register_dialects", [](MlirContext context) { laminaRegisterDialects(context); }, nb::arg("context"),
-        "Registers and loads Lamina's dialects in a context.");
   laminaRegisterPasses();
+  m.def(
+      "register_dialects", [](MlirContext context) { laminaRegisterDialects(context); }, nb::arg("context"),
+      "Registers and loads Lamina's dialects in a context.");
   lamina::python::addErrors(m);
   lamina::python::addPipelines(m);
   lamina::python::addCPU(m);

@@ -7,7 +7,8 @@ using namespace mlir;
 using namespace lamina;
 
 Body::Body(Emitter &emitter, Location loc, ArrayRef<AffineExpr> loopSizes)
-    : builder(emitter.getContext()), loc(loc), emitter(emitter), loopSizes(loopSizes), block(std::make_unique<Block>()) {
+    : builder(emitter.getContext()), loc(loc), emitter(emitter), loopSizes(loopSizes),
+      block(std::make_unique<Block>()) {
   builder.setInsertionPointToEnd(block.get());
 }
 
@@ -148,8 +149,8 @@ Value Body::readAsInput(Value tensor, ArrayRef<AffineExpr> sizes, const Access &
       return llvm::map_to_vector(values, [&](int64_t value) { return OpFoldResult(builder.getIndexAttr(value)); });
     };
     auto type = getTensorType(kept, getElementTypeOrSelf(tensor.getType()));
-    tensor = tensor::ExtractSliceOp::create(emitter.builder, loc, type, tensor, emitter.getSizes(offsets), emitter.getSizes(extents),
-                                            attributesOf(strides));
+    tensor = tensor::ExtractSliceOp::create(emitter.builder, loc, type, tensor, emitter.getSizes(offsets),
+                                            emitter.getSizes(extents), attributesOf(strides));
   }
   return addInput(tensor, AffineMap::get(loopSizes.size(), 0, loops, emitter.getContext()));
 }
@@ -205,12 +206,14 @@ linalg::GenericOp Body::finish(ArrayRef<utils::IteratorType> iterators, ArrayRef
         missingSizes.push_back(loopSizes[loop]);
       }
     Type type = outs.empty() ? Type(builder.getI8Type()) : getElementTypeOrSelf(outs.front().getType());
-    addInput(emitter.makeEmpty(loc, missingSizes, type), AffineMap::get(loopSizes.size(), 0, missing, emitter.getContext()));
+    addInput(emitter.makeEmpty(loc, missingSizes, type),
+             AffineMap::get(loopSizes.size(), 0, missing, emitter.getContext()));
   }
   linalg::YieldOp::create(builder, loc, yields);
   SmallVector<AffineMap> maps(inputMaps);
   maps.append(outMaps);
-  auto generic = linalg::GenericOp::create(emitter.builder, loc, TypeRange(ValueRange(outs)), inputs, outs, maps, iterators);
+  auto generic =
+      linalg::GenericOp::create(emitter.builder, loc, TypeRange(ValueRange(outs)), inputs, outs, maps, iterators);
   generic.getRegion().push_back(block.release());
   if (!mark.empty())
     generic->setAttr(mark, builder.getUnitAttr());

@@ -24,7 +24,8 @@ public:
   /// Makes later reads of `value` at `access` be `scalar`.
   void bind(mlir::Value value, const Access &access, mlir::Value scalar) { known[value].push_back({access, scalar}); }
   /// A scalar where the indices are inside `value`, else `fill`; dimensions not in `checked` are known to be inside.
-  mlir::Value getGuarded(mlir::Value value, Access access, llvm::ArrayRef<bool> checked, mlir::Value condition, mlir::Value fill);
+  mlir::Value getGuarded(mlir::Value value, Access access, llvm::ArrayRef<bool> checked, mlir::Value condition,
+                         mlir::Value fill);
 
   // ---- indices
   mlir::Value getValue(const Index &index);
@@ -40,8 +41,8 @@ public:
   mlir::Value addOut(mlir::Value init, mlir::AffineMap map);
   /// An input that is read as it is.
   mlir::Value addInput(mlir::Value tensor, mlir::AffineMap map);
-  mlir::linalg::GenericOp finish(llvm::ArrayRef<mlir::utils::IteratorType> iterators, llvm::ArrayRef<mlir::Value> yields,
-                                 llvm::StringRef mark = "");
+  mlir::linalg::GenericOp finish(llvm::ArrayRef<mlir::utils::IteratorType> iterators,
+                                 llvm::ArrayRef<mlir::Value> yields, llvm::StringRef mark = "");
 
   mlir::OpBuilder builder;
   mlir::Location loc;

@@ -1,4 +1,5 @@
-// Contractions: a generic over batch, lhs free, rhs free and contracted loops, marked for the kernels that targets have for it.
+// Contractions: a generic over batch, lhs free, rhs free and contracted loops, marked for the kernels that targets have
+// for it.
 #include "lib/Conversion/PrimToLinalg/Body.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -47,7 +48,8 @@ void lamina::emitDotGeneral(Emitter &emitter, prim::DotGeneralOp op) {
   Value lhs = body.getScalar(op.getLhs(), lhsAccess), rhs = body.getScalar(op.getRhs(), rhsAccess);
 
   Type accumulator = getComputeType(op.getType().getElementType());
-  Value init = emitter.makeFilled(loc, emitter.getSizes(op.getResult()), cast<TypedAttr>(emitter.builder.getZeroAttr(accumulator)));
+  Value init = emitter.makeFilled(loc, emitter.getSizes(op.getResult()),
+                                  cast<TypedAttr>(emitter.builder.getZeroAttr(accumulator)));
   Exprs results;
   for (unsigned loop = 0; loop < rank; ++loop)
     results.push_back(body.getLoop(loop));
@@ -75,9 +77,11 @@ static Value padInput(Emitter &emitter, prim::ConvolutionOp op, ArrayRef<AffineE
     if (dilation != 1) {
       Value at = body.getValue(position), zero = arith::ConstantIndexOp::create(b, loc, 0);
       Value step = arith::ConstantIndexOp::create(b, loc, dilation);
-      Value onGrid = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, arith::RemSIOp::create(b, loc, at, step), zero);
+      Value onGrid =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, arith::RemSIOp::create(b, loc, at, step), zero);
       condition = condition ? Value(arith::AndIOp::create(b, loc, condition, onGrid)) : onGrid;
-      // Rounds a position before the start towards 0, so only the check of its sign below tells it apart from the first.
+      // Rounds a position before the start towards 0, so only the check of its sign below tells it apart from the
+      // first.
       Value notBelow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, at, zero);
       condition = arith::AndIOp::create(b, loc, condition, notBelow);
       position = Value(arith::DivSIOp::create(b, loc, at, step));
@@ -99,7 +103,8 @@ void lamina::emitConvolution(Emitter &emitter, prim::ConvolutionOp op) {
   int64_t groups = op.getGroups();
   bool isGrouped = groups != 1;
   unsigned numSpatial = op.getStrides().size();
-  Exprs inSizes(emitter.getSizes(op.getLhs())), weightSizes(emitter.getSizes(op.getRhs())), outSizes(emitter.getSizes(op.getResult()));
+  Exprs inSizes(emitter.getSizes(op.getLhs())), weightSizes(emitter.getSizes(op.getRhs())),
+      outSizes(emitter.getSizes(op.getResult()));
   AffineExpr group = getAffineConstantExpr(groups, context);
   auto split = [&](Exprs sizes, unsigned dim) {
     AffineExpr rest = simplifySize(sizes[dim].floorDiv(group));
@@ -113,7 +118,8 @@ void lamina::emitConvolution(Emitter &emitter, prim::ConvolutionOp op) {
   if (needsPadding(op)) {
     Exprs padded = inSizes;
     for (unsigned i = 0; i < numSpatial; ++i)
-      padded[2 + i] = simplifySize((inSizes[2 + i] - 1) * op.getLhsDilations()[i] + (1 + op.getLow()[i] + op.getHigh()[i]));
+      padded[2 + i] =
+          simplifySize((inSizes[2 + i] - 1) * op.getLhsDilations()[i] + (1 + op.getLow()[i] + op.getHigh()[i]));
     input = padInput(emitter, op, isGrouped ? split(padded, 1) : padded, isGrouped);
   } else {
     input = emitter.getTensor(op.getLhs());

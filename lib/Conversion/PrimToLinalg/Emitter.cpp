@@ -58,7 +58,9 @@ SmallVector<OpFoldResult> Emitter::getSizes(ArrayRef<AffineExpr> exprs) {
   return llvm::map_to_vector(exprs, [&](AffineExpr expr) { return getSize(expr); });
 }
 
-Value Emitter::getSizeValue(AffineExpr expr) { return getValueOrCreateConstantIndexOp(builder, func.getLoc(), getSize(expr)); }
+Value Emitter::getSizeValue(AffineExpr expr) {
+  return getValueOrCreateConstantIndexOp(builder, func.getLoc(), getSize(expr));
+}
 
 // ---- tensors
 
@@ -129,7 +131,8 @@ void Emitter::emitReshape(Operation *op) {
   if (from.getRank() == 0) {
     SmallVector<ReassociationIndices> none;
     Exprs one{getAffineConstantExpr(1, getContext())};
-    tensor = tensor::ExpandShapeOp::create(builder, op->getLoc(), getTensorType(one, type.getElementType()), tensor, none, getSizes(one));
+    tensor = tensor::ExpandShapeOp::create(builder, op->getLoc(), getTensorType(one, type.getElementType()), tensor,
+                                           none, getSizes(one));
   } else if (from.getRank() > 1) {
     tensor = mergeDims(op->getLoc(), tensor, 0, flat, from.getRank());
   }
@@ -185,7 +188,8 @@ void Emitter::emitMerged(const Group &group) {
       for (unsigned loop = 0; loop < rank; ++loop)
         if (!group.reduced[loop])
           kept.push_back(body.getLoop(loop));
-      Value scalar = castFloat(body.builder, body.loc, body.getScalar(reduce.getOperand(), identity), getComputeType(elementType));
+      Value scalar =
+          castFloat(body.builder, body.loc, body.getScalar(reduce.getOperand(), identity), getComputeType(elementType));
       Value init = makeFilled(body.loc, getSizes(item.value), getIdentity(builder, reduce.getCombiner(), elementType));
       Value total = body.addOut(init, AffineMap::get(rank, 0, kept, getContext()));
       yields.push_back(buildCombination(body.builder, body.loc, reduce.getCombiner(), elementType, total, scalar));
@@ -193,12 +197,14 @@ void Emitter::emitMerged(const Group &group) {
     }
     Value scalar = item.output >= 0 ? body.getScalar(item.value, identity) : body.computeScalar(item.value, identity);
     body.bind(item.value, identity, scalar);
-    body.addOut(makeEmpty(body.loc, group.loopSizes, getScalarType(elementType)), AffineMap::getMultiDimIdentityMap(rank, getContext()));
+    body.addOut(makeEmpty(body.loc, group.loopSizes, getScalarType(elementType)),
+                AffineMap::getMultiDimIdentityMap(rank, getContext()));
     yields.push_back(scalar);
   }
   SmallVector<utils::IteratorType> iterators;
   for (unsigned loop = 0; loop < rank; ++loop)
-    iterators.push_back(group.hasReduction && group.reduced[loop] ? utils::IteratorType::reduction : utils::IteratorType::parallel);
+    iterators.push_back(group.hasReduction && group.reduced[loop] ? utils::IteratorType::reduction
+                                                                  : utils::IteratorType::parallel);
   body.loc = loc;
   linalg::GenericOp generic = body.finish(iterators, yields);
   for (auto [item, result] : llvm::zip_equal(group.items, generic.getResults())) {

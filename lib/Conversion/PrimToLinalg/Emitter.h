@@ -1,4 +1,5 @@
-// The state of a conversion from prim to linalg: sizes, the tensors made so far, and the emitters of each family of ops.
+// The state of a conversion from prim to linalg: sizes, the tensors made so far, and the emitters of each family of
+// ops.
 #ifndef LAMINA_CONVERSION_PRIM_TO_LINALG_EMITTER_H
 #define LAMINA_CONVERSION_PRIM_TO_LINALG_EMITTER_H
 
@@ -38,8 +39,10 @@ public:
   mlir::Value makeEmpty(mlir::Location loc, llvm::ArrayRef<mlir::AffineExpr> sizes, mlir::Type elementType);
   mlir::Value makeFilled(mlir::Location loc, llvm::ArrayRef<mlir::AffineExpr> sizes, mlir::TypedAttr value);
   /// Dimension `dim` of a tensor as (parts...) and back.
-  mlir::Value splitDim(mlir::Location loc, mlir::Value tensor, unsigned dim, llvm::ArrayRef<mlir::AffineExpr> newSizes, unsigned parts);
-  mlir::Value mergeDims(mlir::Location loc, mlir::Value tensor, unsigned dim, llvm::ArrayRef<mlir::AffineExpr> newSizes, unsigned parts);
+  mlir::Value splitDim(mlir::Location loc, mlir::Value tensor, unsigned dim, llvm::ArrayRef<mlir::AffineExpr> newSizes,
+                       unsigned parts);
+  mlir::Value mergeDims(mlir::Location loc, mlir::Value tensor, unsigned dim, llvm::ArrayRef<mlir::AffineExpr> newSizes,
+                        unsigned parts);
 
   mlir::OpBuilder builder;
   unsigned numGenerics = 0;

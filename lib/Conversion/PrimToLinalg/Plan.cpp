@@ -25,7 +25,9 @@ Value lamina::getContractionBase(Value value) {
 }
 
 bool lamina::needsPadding(Operation *op) {
-  auto differs = [](ArrayRef<int64_t> values, int64_t neutral) { return llvm::any_of(values, [&](int64_t v) { return v != neutral; }); };
+  auto differs = [](ArrayRef<int64_t> values, int64_t neutral) {
+    return llvm::any_of(values, [&](int64_t v) { return v != neutral; });
+  };
   if (auto conv = dyn_cast<prim::ConvolutionOp>(op))
     return differs(conv.getLow(), 0) || differs(conv.getHigh(), 0) || differs(conv.getLhsDilations(), 1);
   auto window = cast<prim::ReduceWindowOp>(op);
@@ -39,11 +41,13 @@ bool isPullable(Operation *op) {
     auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
     return elements && elements.isSplat();
   }
-  return hasScalarForm(op) || isa<prim::SizeOp, prim::IotaOp, prim::BroadcastOp, prim::TransposeOp, prim::ReshapeOp, prim::SliceOp,
-                                  prim::PadOp, prim::ConcatenateOp, prim::ReverseOp, prim::GatherOp>(op);
+  return hasScalarForm(op) || isa<prim::SizeOp, prim::IotaOp, prim::BroadcastOp, prim::TransposeOp, prim::ReshapeOp,
+                                  prim::SliceOp, prim::PadOp, prim::ConcatenateOp, prim::ReverseOp, prim::GatherOp>(op);
 }
 /// Values that cost nothing to compute again.
-bool isFree(Operation *op) { return isa<prim::ConstantOp, prim::SizeOp, prim::IotaOp, prim::BroadcastOp, prim::TransposeOp>(op); }
+bool isFree(Operation *op) {
+  return isa<prim::ConstantOp, prim::SizeOp, prim::IotaOp, prim::BroadcastOp, prim::TransposeOp>(op);
+}
 
 Item::Kind getKind(Operation *op) {
   if (isa<prim::ReduceOp>(op))
@@ -231,8 +235,8 @@ void Planner::makeGroups() {
 }
 
 /// Makes tensors of expensive values that two groups read, and of those that a broadcast repeats. Whether a value is
-/// expensive depends on what is a tensor already, so this goes from operands to users; a value with one pulled user leaves the
-/// choice to that user, whose tensor serves as well.
+/// expensive depends on what is a tensor already, so this goes from operands to users; a value with one pulled user
+/// leaves the choice to that user, whose tensor serves as well.
 bool Planner::chooseExpensive() {
   DenseMap<Value, llvm::SmallDenseSet<unsigned, 2>> readers;
   auto addReader = [&](Value value, unsigned group) { readers[value].insert(group); };
@@ -254,7 +258,8 @@ bool Planner::chooseExpensive() {
     if (op.getNumResults() != 1 || made.contains(op.getResult(0)))
       continue;
     Value value = op.getResult(0);
-    bool isCostly = isExpensive(&op) || llvm::any_of(op.getOperands(), [&](Value operand) { return expensive.contains(operand); });
+    bool isCostly =
+        isExpensive(&op) || llvm::any_of(op.getOperands(), [&](Value operand) { return expensive.contains(operand); });
     if (!isCostly)
       continue;
     bool isRepeated = llvm::any_of(value.getUsers(), [&](Operation *user) {

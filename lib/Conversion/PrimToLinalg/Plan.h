@@ -36,7 +36,8 @@ struct Plan {
 /// Ops are in the entry block of `func`. Groups come in an order in which each needs only earlier ones.
 Plan makePlan(mlir::FunctionOpInterface func, SizeAnalysis &sizes, const PlanOptions &options);
 
-/// The value under transposes, broadcasts, unit-step slices and widening conversions of floats: what a contraction reads.
+/// The value under transposes, broadcasts, unit-step slices and widening conversions of floats: what a contraction
+/// reads.
 mlir::Value getContractionBase(mlir::Value value);
 /// Whether the convolution or windowed reduction reads positions outside its operand or a dilated operand.
 bool needsPadding(mlir::Operation *op);

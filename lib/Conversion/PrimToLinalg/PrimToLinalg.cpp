@@ -23,7 +23,8 @@ struct ConvertPrimToLinalg : lamina::impl::ConvertPrimToLinalgBase<ConvertPrimTo
     Block &block = func.getFunctionBody().front();
     auto isPrim = [](Operation &op) { return op.getName().getDialectNamespace() == "prim"; };
     // Host functions of launches have nothing to convert.
-    if (!isa<kernel::FuncOp>(func.getOperation()) && llvm::none_of(block, isPrim) && !block.without_terminator().empty())
+    if (!isa<kernel::FuncOp>(func.getOperation()) && llvm::none_of(block, isPrim) &&
+        !block.without_terminator().empty())
       return;
     if (failed(checkSymbols(func, block)))
       return signalPassFailure();
@@ -61,7 +62,8 @@ struct ConvertPrimToLinalg : lamina::impl::ConvertPrimToLinalgBase<ConvertPrimTo
       for (AffineExpr expr : map.getValue().getResults())
         expr.walk([&](AffineExpr e) {
           if (isa<AffineSymbolExpr>(e) && !bare.contains(e) && succeeded(result))
-            result = op->emitError("symbol s") << cast<AffineSymbolExpr>(e).getPosition() << " is not the size of any argument dimension";
+            result = op->emitError("symbol s")
+                     << cast<AffineSymbolExpr>(e).getPosition() << " is not the size of any argument dimension";
         });
       return result;
     };

@@ -80,7 +80,8 @@ Value Body::pullGather(prim::GatherOp op, const Access &access) {
   return getScalar(op.getOperand(), inner);
 }
 
-/// Dimensions are matched in the smallest groups of equal numbers of elements, so that those that stay keep a simple index.
+/// Dimensions are matched in the smallest groups of equal numbers of elements, so that those that stay keep a simple
+/// index.
 Value Body::pullReshape(prim::ReshapeOp op, const Access &access) {
   ArrayRef<AffineExpr> from = emitter.getSizes(op.getOperand()), to = emitter.getSizes(op.getResult());
   MLIRContext *context = emitter.getContext();
@@ -173,7 +174,8 @@ Value Body::pull(Operation *op, const Access &access) {
         ArrayRef<AffineExpr> sizes = emitter.getSizes(reverse.getOperand());
         for (int64_t dim : reverse.getDims()) {
           if (inner[dim].value)
-            inner[dim] = Value(arith::SubIOp::create(builder, loc, evaluate(simplifySize(sizes[dim] - 1)), inner[dim].value));
+            inner[dim] =
+                Value(arith::SubIOp::create(builder, loc, evaluate(simplifySize(sizes[dim] - 1)), inner[dim].value));
           else
             inner[dim] = sizes[dim] - 1 - inner[dim].expr;
         }

@@ -9,7 +9,8 @@ using namespace lamina;
 /// Whether the element replaces the best one so far: it is better, or the first NaN. Ties keep the earlier index.
 static Value replaces(OpBuilder &b, Location loc, Type elementType, bool isMax, Value element, Value best) {
   if (isa<FloatType>(elementType)) {
-    Value better = arith::CmpFOp::create(b, loc, isMax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, element, best);
+    Value better =
+        arith::CmpFOp::create(b, loc, isMax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, element, best);
     Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, element, element);
     Value bestOrdered = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ORD, best, best);
     return arith::OrIOp::create(b, loc, better, arith::AndIOp::create(b, loc, isNaN, bestOrdered));
@@ -20,15 +21,16 @@ static Value replaces(OpBuilder &b, Location loc, Type elementType, bool isMax, 
   return arith::CmpIOp::create(b, loc, isMax ? above : below, element, best);
 }
 
-/// A generic with two results: the best element and its index. The index starts at an invalid -1, so that the first element is
-/// taken even if it equals the identity.
+/// A generic with two results: the best element and its index. The index starts at an invalid -1, so that the first
+/// element is taken even if it equals the identity.
 void lamina::emitArgReduce(Emitter &emitter, prim::ArgReduceOp op) {
   Location loc = op.getLoc();
   Type elementType = op.getOperand().getType().getElementType();
   bool isMax = op.getExtremum() == prim::Extremum::max;
   Exprs sizes(emitter.getSizes(op.getResult()));
   OpBuilder &outer = emitter.builder;
-  Value best = emitter.makeFilled(loc, sizes, getIdentity(outer, isMax ? prim::Combiner::max : prim::Combiner::min, elementType));
+  Value best = emitter.makeFilled(loc, sizes,
+                                  getIdentity(outer, isMax ? prim::Combiner::max : prim::Combiner::min, elementType));
   Value index = emitter.makeFilled(loc, sizes, outer.getI64IntegerAttr(-1));
 
   Body body(emitter, loc, emitter.getSizes(op.getOperand()));
@@ -46,7 +48,8 @@ void lamina::emitArgReduce(Emitter &emitter, prim::ArgReduceOp op) {
   Value element = castFloat(b, loc, body.getScalar(op.getOperand(), body.getIdentity()), getComputeType(elementType));
   Value bestSoFar = body.addOut(best, map), indexSoFar = body.addOut(index, map);
   Value position = arith::IndexCastOp::create(b, loc, b.getI64Type(), body.getValue(body.getLoop(op.getDim())));
-  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, indexSoFar, getScalarConstant(b, loc, b.getI64Type(), 0));
+  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, indexSoFar,
+                                        getScalarConstant(b, loc, b.getI64Type(), 0));
   Value take = arith::OrIOp::create(b, loc, isFirst, replaces(b, loc, elementType, isMax, element, bestSoFar));
   Value newBest = arith::SelectOp::create(b, loc, take, element, bestSoFar);
   Value newIndex = arith::SelectOp::create(b, loc, take, position, indexSoFar);

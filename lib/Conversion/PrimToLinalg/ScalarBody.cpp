@@ -25,7 +25,8 @@ Value lamina::castFloat(OpBuilder &b, Location loc, Value value, Type to) {
   auto target = dyn_cast<FloatType>(to);
   if (!from || !target || from == target)
     return value;
-  if (from.getWidth() == target.getWidth())
+  // f64 goes to 16 bits by way of f32, as it does in PyTorch; f16 and bf16 have no conversion of their own.
+  if (from.getWidth() == target.getWidth() || (from.getWidth() == 64 && target.getWidth() == 16))
     return castFloat(b, loc, castFloat(b, loc, value, b.getF32Type()), to);
   if (from.getWidth() < target.getWidth())
     return arith::ExtFOp::create(b, loc, to, value);
@@ -48,7 +49,9 @@ template <typename Op> Value make(OpBuilder &b, Location loc, ValueRange x) {
     return Op::create(b, loc, x[0], x[1]);
 }
 
-Value constantLike(OpBuilder &b, Location loc, Value x, double value) { return getScalarConstant(b, loc, x.getType(), value); }
+Value constantLike(OpBuilder &b, Location loc, Value x, double value) {
+  return getScalarConstant(b, loc, x.getType(), value);
+}
 Value integerLike(OpBuilder &b, Location loc, Value x, const APInt &value) {
   return arith::ConstantOp::create(b, loc, b.getIntegerAttr(x.getType(), value));
 }
@@ -59,7 +62,9 @@ Value compareInt(OpBuilder &b, Location loc, arith::CmpIPredicate predicate, Val
 }
 
 Value same(OpBuilder &, Location, ValueRange x) { return x[0]; }
-Value negInt(OpBuilder &b, Location loc, ValueRange x) { return arith::SubIOp::create(b, loc, constantLike(b, loc, x[0], 0), x[0]); }
+Value negInt(OpBuilder &b, Location loc, ValueRange x) {
+  return arith::SubIOp::create(b, loc, constantLike(b, loc, x[0], 0), x[0]);
+}
 Value notInt(OpBuilder &b, Location loc, ValueRange x) {
   return arith::XOrIOp::create(b, loc, x[0], integerLike(b, loc, x[0], APInt::getAllOnes(widthOf(x[0]))));
 }
@@ -85,7 +90,8 @@ Value safeDivisor(OpBuilder &b, Location loc, ValueRange x, bool isSigned, bool 
   Value one = constantLike(b, loc, x[1], 1);
   Value bad = compareInt(b, loc, arith::CmpIPredicate::eq, x[1], constantLike(b, loc, x[1], 0));
   if (isSigned) {
-    Value minus = compareInt(b, loc, arith::CmpIPredicate::eq, x[1], integerLike(b, loc, x[1], APInt::getAllOnes(widthOf(x[1]))));
+    Value minus =
+        compareInt(b, loc, arith::CmpIPredicate::eq, x[1], integerLike(b, loc, x[1], APInt::getAllOnes(widthOf(x[1]))));
     if (!replaceMinusOne) {
       Value lowest = integerLike(b, loc, x[0], APInt::getSignedMinValue(widthOf(x[0])));
       minus = arith::AndIOp::create(b, loc, minus, compareInt(b, loc, arith::CmpIPredicate::eq, x[0], lowest));
@@ -111,17 +117,18 @@ Value remUnsigned(OpBuilder &b, Location loc, ValueRange x) {
 Value powUnsigned(OpBuilder &b, Location loc, ValueRange x) {
   unsigned width = widthOf(x[0]);
   Value low = arith::ConstantIndexOp::create(b, loc, 0), high = arith::ConstantIndexOp::create(b, loc, width);
-  Value step = arith::ConstantIndexOp::create(b, loc, 1), one = constantLike(b, loc, x[0], 1), zero = constantLike(b, loc, x[0], 0);
+  Value step = arith::ConstantIndexOp::create(b, loc, 1), one = constantLike(b, loc, x[0], 1),
+        zero = constantLike(b, loc, x[0], 0);
   auto loop = scf::ForOp::create(b, loc, low, high, step, ValueRange{one, x[0], x[1]},
                                  [&](OpBuilder &b, Location loc, Value, ValueRange args) {
-    Value bit = arith::AndIOp::create(b, loc, args[2], one);
-    Value odd = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, bit, zero);
-    Value product = arith::MulIOp::create(b, loc, args[0], args[1]);
-    Value result = arith::SelectOp::create(b, loc, odd, product, args[0]);
-    Value square = arith::MulIOp::create(b, loc, args[1], args[1]);
-    Value rest = arith::ShRUIOp::create(b, loc, args[2], one);
-    scf::YieldOp::create(b, loc, ValueRange{result, square, rest});
-  });
+                                   Value bit = arith::AndIOp::create(b, loc, args[2], one);
+                                   Value odd = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, bit, zero);
+                                   Value product = arith::MulIOp::create(b, loc, args[0], args[1]);
+                                   Value result = arith::SelectOp::create(b, loc, odd, product, args[0]);
+                                   Value square = arith::MulIOp::create(b, loc, args[1], args[1]);
+                                   Value rest = arith::ShRUIOp::create(b, loc, args[2], one);
+                                   scf::YieldOp::create(b, loc, ValueRange{result, square, rest});
+                                 });
   return loop.getResult(0);
 }
 /// A negative exponent leaves 1 for 1, 1 or -1 by parity for -1, else 0.
@@ -248,7 +255,8 @@ Value buildCompare(OpBuilder &b, prim::CompareOp op, ValueRange x) {
   const Predicates &predicates = kPredicates[static_cast<unsigned>(op.getComparison())];
   if (isa<FloatType>(type)) {
     Type wide = getComputeType(type);
-    return arith::CmpFOp::create(b, loc, predicates.onFloat, castFloat(b, loc, x[0], wide), castFloat(b, loc, x[1], wide));
+    return arith::CmpFOp::create(b, loc, predicates.onFloat, castFloat(b, loc, x[0], wide),
+                                 castFloat(b, loc, x[1], wide));
   }
   return arith::CmpIOp::create(b, loc, isUnsigned(type) ? predicates.onUnsigned : predicates.onSigned, x[0], x[1]);
 }
@@ -256,7 +264,8 @@ Value buildCompare(OpBuilder &b, prim::CompareOp op, ValueRange x) {
 Value convertToBool(OpBuilder &b, Location loc, Value x) {
   Type wide = getComputeType(x.getType());
   if (isa<FloatType>(wide))
-    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, castFloat(b, loc, x, wide), getScalarConstant(b, loc, wide, 0));
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, castFloat(b, loc, x, wide),
+                                 getScalarConstant(b, loc, wide, 0));
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, x, getScalarConstant(b, loc, wide, 0));
 }
 
@@ -288,7 +297,8 @@ Value buildConvert(OpBuilder &b, prim::ConvertOp op, Value x) {
   }
   if (isa<FloatType>(to)) {
     Type wide = getComputeType(to);
-    Value number = isUnsigned(from) ? Value(arith::UIToFPOp::create(b, loc, wide, x)) : Value(arith::SIToFPOp::create(b, loc, wide, x));
+    Value number = isUnsigned(from) ? Value(arith::UIToFPOp::create(b, loc, wide, x))
+                                    : Value(arith::SIToFPOp::create(b, loc, wide, x));
     return castFloat(b, loc, number, target);
   }
   return convertInt(b, loc, x, target, isUnsigned(from));
@@ -337,7 +347,8 @@ constexpr CombinerRow kCombiners[] = {
 };
 } // namespace
 
-Value lamina::buildCombination(OpBuilder &b, Location loc, prim::Combiner combiner, Type elementType, Value lhs, Value rhs) {
+Value lamina::buildCombination(OpBuilder &b, Location loc, prim::Combiner combiner, Type elementType, Value lhs,
+                               Value rhs) {
   const Row &row = getTable().find(kCombiners[static_cast<unsigned>(combiner)].op)->second;
   return getColumn(row, elementType)(b, loc, {lhs, rhs});
 }

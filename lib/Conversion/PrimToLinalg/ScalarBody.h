@@ -23,8 +23,8 @@ bool isExpensive(mlir::Operation *op);
 mlir::Value buildScalar(mlir::OpBuilder &b, mlir::Operation *op, mlir::ValueRange x);
 
 /// `a` and `b` combined; both have the compute type of `elementType`.
-mlir::Value buildCombination(mlir::OpBuilder &b, mlir::Location loc, prim::Combiner combiner, mlir::Type elementType, mlir::Value lhs,
-                             mlir::Value rhs);
+mlir::Value buildCombination(mlir::OpBuilder &b, mlir::Location loc, prim::Combiner combiner, mlir::Type elementType,
+                             mlir::Value lhs, mlir::Value rhs);
 /// The identity of a combination, of the compute type of `elementType`.
 mlir::TypedAttr getIdentity(mlir::OpBuilder &b, prim::Combiner combiner, mlir::Type elementType);
 

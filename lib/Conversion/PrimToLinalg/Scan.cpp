@@ -25,7 +25,8 @@ Value lamina::buildScan(OpBuilder &b, Location loc, Value operand, const ScanInf
   auto sliceType = RankedTensorType::get(keptShape, narrow);
 
   Value identity = arith::ConstantOp::create(b, loc, getIdentity(b, info.combiner, info.elementType));
-  Value total = linalg::FillOp::create(b, loc, identity, Value(tensor::EmptyOp::create(b, loc, kept, wide))).getResult(0);
+  Value total =
+      linalg::FillOp::create(b, loc, identity, Value(tensor::EmptyOp::create(b, loc, kept, wide))).getResult(0);
   Value zero = arith::ConstantIndexOp::create(b, loc, 0), one = arith::ConstantIndexOp::create(b, loc, 1);
   Value end = getValueOrCreateConstantIndexOp(b, loc, sizes[info.dim]);
   SmallVector<utils::IteratorType> iterators(kept.size(), utils::IteratorType::parallel);
@@ -39,16 +40,18 @@ Value lamina::buildScan(OpBuilder &b, Location loc, Value operand, const ScanInf
     auto step = linalg::GenericOp::create(
         b, loc, TypeRange{state[0].getType(), sliceType}, ValueRange{slice}, ValueRange{state[0], destination},
         {identityMap, identityMap, identityMap}, iterators, [&](OpBuilder &b, Location loc, ValueRange args) {
-          Value next = buildCombination(b, loc, info.combiner, info.elementType, args[1], castFloat(b, loc, args[0], wide));
+          Value next =
+              buildCombination(b, loc, info.combiner, info.elementType, args[1], castFloat(b, loc, args[0], wide));
           linalg::YieldOp::create(b, loc, ValueRange{next, castFloat(b, loc, next, narrow)});
         });
     Value result = tensor::InsertSliceOp::create(b, loc, step.getResult(1), state[1], offsets, sliceSizes, strides);
     scf::YieldOp::create(b, loc, ValueRange{step.getResult(0), result});
   };
   auto loop = scf::ForOp::create(b, loc, zero, end, one, ValueRange{total, init}, body);
-  loop->setAttr(kMark, b.getDictionaryAttr({b.getNamedAttr("dim", b.getI64IntegerAttr(info.dim)),
-                                            b.getNamedAttr("combiner", prim::CombinerAttr::get(b.getContext(), info.combiner)),
-                                            b.getNamedAttr("element_type", TypeAttr::get(info.elementType))}));
+  loop->setAttr(kMark,
+                b.getDictionaryAttr({b.getNamedAttr("dim", b.getI64IntegerAttr(info.dim)),
+                                     b.getNamedAttr("combiner", prim::CombinerAttr::get(b.getContext(), info.combiner)),
+                                     b.getNamedAttr("element_type", TypeAttr::get(info.elementType))}));
   return loop.getResult(1);
 }
 
@@ -57,7 +60,8 @@ std::optional<std::pair<ScanInfo, Value>> lamina::matchScan(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op);
   if (!attrs || !loop)
     return std::nullopt;
-  ScanInfo info{cast<IntegerAttr>(attrs.get("dim")).getInt(), cast<prim::CombinerAttr>(attrs.get("combiner")).getValue(),
+  ScanInfo info{cast<IntegerAttr>(attrs.get("dim")).getInt(),
+                cast<prim::CombinerAttr>(attrs.get("combiner")).getValue(),
                 cast<TypeAttr>(attrs.get("element_type")).getValue()};
   for (auto slice : loop.getOps<tensor::ExtractSliceOp>())
     if (loop.isDefinedOutsideOfLoop(slice.getSource()))

@@ -14,8 +14,10 @@ struct ScanInfo {
   mlir::Type elementType;
 };
 
-/// The scan of a tensor: an `scf.for` with the attribute `lamina.scan`, whose last result it is. `init`, if given, is overwritten.
-mlir::Value buildScan(mlir::OpBuilder &b, mlir::Location loc, mlir::Value operand, const ScanInfo &info, mlir::Value init = nullptr);
+/// The scan of a tensor: an `scf.for` with the attribute `lamina.scan`, whose last result it is. `init`, if given, is
+/// overwritten.
+mlir::Value buildScan(mlir::OpBuilder &b, mlir::Location loc, mlir::Value operand, const ScanInfo &info,
+                      mlir::Value init = nullptr);
 /// If `op` was made by buildScan: what it does, and on which tensor.
 std::optional<std::pair<ScanInfo, mlir::Value>> matchScan(mlir::Operation *op);
 

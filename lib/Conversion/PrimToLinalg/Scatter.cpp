@@ -44,7 +44,8 @@ static Value applyUpdate(Emitter &emitter, prim::ScatterOp op, OpBuilder &b, Val
     condition = condition ? Value(arith::AndIOp::create(inner, loc, condition, inside)) : inside;
     indices.push_back(index);
   }
-  auto branch = scf::IfOp::create(inner, loc, TypeRange{tensor.getType()}, condition, /*addThenBlock=*/true, /*addElseBlock=*/true);
+  auto branch = scf::IfOp::create(inner, loc, TypeRange{tensor.getType()}, condition, /*addThenBlock=*/true,
+                                  /*addElseBlock=*/true);
   OpBuilder then = branch.getThenBodyBuilder();
   Body update(emitter, loc, then);
   Value element = update.getScalar(op.getUpdates(), all);
@@ -71,7 +72,8 @@ void lamina::emitScatter(Emitter &emitter, prim::ScatterOp op) {
   {
     Body body(emitter, loc, sizes);
     Value scalar = body.getScalar(op.getOperand(), body.getIdentity());
-    body.addOut(emitter.makeEmpty(loc, sizes, scalar.getType()), AffineMap::getMultiDimIdentityMap(sizes.size(), emitter.getContext()));
+    body.addOut(emitter.makeEmpty(loc, sizes, scalar.getType()),
+                AffineMap::getMultiDimIdentityMap(sizes.size(), emitter.getContext()));
     SmallVector<utils::IteratorType> iterators(sizes.size(), utils::IteratorType::parallel);
     tensor = body.finish(iterators, scalar).getResult(0);
   }
@@ -81,17 +83,12 @@ void lamina::emitScatter(Emitter &emitter, prim::ScatterOp op) {
     high.push_back(emitter.getSizeValue(size));
     step.push_back(arith::ConstantIndexOp::create(builder, loc, 1));
   }
-  for (Value operand : op->getOperands()) // symbols are made at the function's entry, not inside the loops
-    for (AffineExpr size : emitter.getSizes(operand))
-      emitter.getSize(size);
-  auto nest = scf::buildLoopNest(builder, loc, low, high, step, ValueRange{tensor},
-                                 [&](OpBuilder &b, Location, ValueRange position, ValueRange state) -> scf::ValueVector {
-                                   return {applyUpdate(emitter, op, b, position, state.front())};
-                                 });
-  if (nest.loops.empty()) {
-    emitter.define(op.getResult(), nest.results.front());
-    return;
-  }
-  nest.loops.front()->setAttr("lamina.scatter", builder.getUnitAttr());
+  auto nest =
+      scf::buildLoopNest(builder, loc, low, high, step, ValueRange{tensor},
+                         [&](OpBuilder &b, Location, ValueRange position, ValueRange state) -> scf::ValueVector {
+                           return {applyUpdate(emitter, op, b, position, state.front())};
+                         });
+  if (!nest.loops.empty())
+    nest.loops.front()->setAttr("lamina.scatter", builder.getUnitAttr());
   emitter.define(op.getResult(), nest.results.front());
 }

@@ -51,7 +51,8 @@ void lamina::emitReduceWindow(Emitter &emitter, prim::ReduceWindowOp op) {
   Type elementType = op.getType().getElementType();
   Value scalar = body.addInput(input, AffineMap::get(loops.size(), 0, inMap, context));
   scalar = castFloat(body.builder, loc, scalar, getComputeType(elementType));
-  Value init = emitter.makeFilled(loc, emitter.getSizes(op.getResult()), getIdentity(emitter.builder, op.getCombiner(), elementType));
+  Value init = emitter.makeFilled(loc, emitter.getSizes(op.getResult()),
+                                  getIdentity(emitter.builder, op.getCombiner(), elementType));
   Value total = body.addOut(init, AffineMap::get(loops.size(), 0, outMap, context));
   Value combined = buildCombination(body.builder, loc, op.getCombiner(), elementType, total, scalar);
   SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);

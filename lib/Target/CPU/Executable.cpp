@@ -43,11 +43,12 @@ Expected<std::unique_ptr<Executable>> Executable::load(ArrayRef<std::string> obj
 
   orc::SymbolMap runtime;
   auto define = [&](StringRef name, auto *function) {
-    runtime[(*jit)->mangleAndIntern(name)] =
-        orc::ExecutorSymbolDef(orc::ExecutorAddr::fromPtr(function), JITSymbolFlags::Exported | JITSymbolFlags::Callable);
+    runtime[(*jit)->mangleAndIntern(name)] = orc::ExecutorSymbolDef(
+        orc::ExecutorAddr::fromPtr(function), JITSymbolFlags::Exported | JITSymbolFlags::Callable);
   };
   define("lamina_parallel", &lamina_parallel);
   define("lamina_launch", &lamina_launch);
+  define("lamina_run", &lamina_run);
   define("lamina_scratch", &lamina_scratch);
   if (Error error = main.define(orc::absoluteSymbols(std::move(runtime))))
     return error;

@@ -1,5 +1,6 @@
 // The C runtime that compiled CPU code calls: parallel regions, launches and scratch memory.
 #include "lib/Target/CPU/Runtime.h"
+#include "llvm/ADT/SmallVector.h"
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -108,6 +109,27 @@ void lamina_launch(LaminaKernel kernel, int64_t *block, int64_t programs, const 
   current.function(current.data, name, 1);
   lamina_parallel(kernel, block, programs);
   current.function(current.data, name, 0);
+}
+
+void lamina_run(const int64_t *program, const LaminaEntry *kernels, const int64_t *values, const int64_t *args,
+                char *arena) {
+  auto read = [&] {
+    int64_t number = *program++;
+    return number >= 0 ? number : values[-1 - number];
+  };
+  llvm::SmallVector<int64_t, 64> block;
+  for (int64_t launches = *program++; launches > 0; --launches) {
+    const LaminaEntry &kernel = kernels[*program++];
+    int64_t programs = read(), pointers = *program++, symbols = *program++;
+    block.resize(pointers + symbols);
+    for (int64_t i = 0; i < pointers; ++i) {
+      int64_t base = *program++;
+      block[i] = (base < 0 ? reinterpret_cast<int64_t>(arena) : args[base]) + read();
+    }
+    for (int64_t i = 0; i < symbols; ++i)
+      block[pointers + i] = read();
+    lamina_launch(kernel.function, block.data(), programs, kernel.name);
+  }
 }
 
 void *lamina_scratch(int64_t bytes) {

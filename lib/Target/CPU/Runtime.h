@@ -20,6 +20,18 @@ void lamina_parallel(LaminaKernel kernel, int64_t *block, int64_t programs);
 /// lamina_parallel, between the calls of the thread's launch hook. An empty grid is no launch.
 void lamina_launch(LaminaKernel kernel, int64_t *block, int64_t programs, const char *name);
 
+/// A kernel and its name.
+struct LaminaEntry {
+  LaminaKernel function;
+  const char *name;
+};
+
+/// Goes through a host program: the number of launches, then for each launch the number of its kernel, its programs, its
+/// numbers of pointers P and of symbols S, P pairs (argument, or -1 for the arena; offset in bytes) and S values. Programs,
+/// offsets and values are constants, or -1 - i for values[i].
+void lamina_run(const int64_t *program, const LaminaEntry *kernels, const int64_t *values, const int64_t *args,
+                char *arena);
+
 /// Memory of the calling thread, aligned to 64 bytes. The thread's next call may return the same memory.
 void *lamina_scratch(int64_t bytes);
 

@@ -6,8 +6,8 @@ using namespace lamina::contraction;
 
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Cycles of one step in k: two FMA units, two vector loads a cycle (a broadcast is a load too), and an FMA's latency of 4
-/// for the accumulator that it goes round.
+/// Cycles of one step in k: two FMA units, two vector loads a cycle (a broadcast is a load too), and an FMA's latency
+/// of 4 for the accumulator that it goes round.
 static double stepCycles(int64_t rows, int64_t vectors) {
   double arithmetic = rows * vectors / 2.0, loads = (rows + vectors) / 2.0;
   return std::max({arithmetic + 0.05 * loads, loads, 4.0});

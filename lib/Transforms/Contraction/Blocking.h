@@ -23,7 +23,8 @@ struct TileQuery {
   int64_t fixedVectors = 0; // 0: free
 };
 
-/// The tile with the lowest modelled time: whole tiles over rows and columns, with a narrower tile for the last columns.
+/// The tile with the lowest modelled time: whole tiles over rows and columns, with a narrower tile for the last
+/// columns.
 RegisterTile chooseRegisterTile(const TileQuery &query);
 
 /// Depth of a packed block of B: all of it up to a limit, else equal parts.

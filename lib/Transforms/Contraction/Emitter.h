@@ -10,8 +10,8 @@ namespace lamina::contraction {
 /// A number known now (attribute) or at run time (value).
 using Index = mlir::OpFoldResult;
 
-/// Emits the code of one contraction at the builder's insertion point. Constants and scratch buffers go before everything
-/// else, so that no loop allocates.
+/// Emits the code of one contraction at the builder's insertion point. Constants and scratch buffers go before
+/// everything else, so that no loop allocates.
 class Emitter {
 public:
   Emitter(mlir::OpBuilder &builder, mlir::Location loc);

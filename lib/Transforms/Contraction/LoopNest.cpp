@@ -2,6 +2,7 @@
 #include "lib/Transforms/Contraction/LoopNest.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <functional>
+#include <limits>
 
 using namespace mlir;
 using namespace lamina::contraction;
@@ -84,8 +85,7 @@ void LoopNest::outerLoops(unsigned level, Bases bases) {
       return e.add(base, e.mul(i, operand.strides[loop]));
     };
     e.loop(e.constant(0), problem.sizes[loop], e.constant(1), [&](Index i) {
-      outerLoops(level + 1,
-                 {next(bases.a, problem.a, i), next(bases.b, problem.b, i), next(bases.c, problem.c, i)});
+      outerLoops(level + 1, {next(bases.a, problem.a, i), next(bases.b, problem.b, i), next(bases.c, problem.c, i)});
     });
     return;
   }
@@ -127,16 +127,16 @@ void LoopNest::dotProducts(const Bases &bases) {
   bool wholeRows = getConstantIntValue(M) == rows;
   SmallVector<Index> rowAt;
   for (int64_t row = 0; row < rows; ++row)
-    rowAt.push_back(wholeRows ? e.constant(row) : e.max(e.min(e.constant(row), e.sub(M, e.constant(1))), e.constant(0)));
+    rowAt.push_back(wholeRows ? e.constant(row)
+                              : e.max(e.min(e.constant(row), e.sub(M, e.constant(1))), e.constant(0)));
   auto tile = [&](Index column, int64_t count) {
-    SmallVector<Value> sums = emitDot(
-        e, rows, count, schedule.lanes, problem.accumulator, K,
-        [&](unsigned operand, int64_t row, Index k, Value mask) {
-          const Operand &from = operand ? problem.b : problem.a;
-          Index at = operand ? e.add(column, e.constant(row)) : rowAt[row];
-          Value vector = loadVector(e, operand ? b : a, {at, k}, schedule.lanes, mask);
-          return extend(e, vector, from.extension, problem.accumulator);
-        });
+    SmallVector<Value> sums = emitDot(e, rows, count, schedule.lanes, problem.accumulator, K,
+                                      [&](unsigned operand, int64_t row, Index k, Value mask) {
+                                        const Operand &from = operand ? problem.b : problem.a;
+                                        Index at = operand ? e.add(column, e.constant(row)) : rowAt[row];
+                                        Value vector = loadVector(e, operand ? b : a, {at, k}, schedule.lanes, mask);
+                                        return extend(e, vector, from.extension, problem.accumulator);
+                                      });
     for (int64_t row = 0; row < rows; ++row)
       e.ifLess(e.constant(row), M, [&] {
         for (int64_t i = 0; i < count; ++i) {
@@ -158,12 +158,13 @@ void LoopNest::dotProducts(const Bases &bases) {
 }
 
 void LoopNest::columns(const Bases &bases, Index begin, Index end, const RegisterTile &tile, bool wholePanels) {
-  if (schedule.access == Access::Prepacked || schedule.access == Access::InPlace)
-    return rowTiles(bases, begin, e.sub(end, begin), e.constant(0), K, tile, wholePanels, {});
-
+  bool packs = schedule.access != Access::Prepacked && schedule.access != Access::InPlace;
   int64_t width = tile.columns(), depth = std::max<int64_t>(schedule.depthBlock, 1);
   int64_t elementBytes = llvm::divideCeil(problem.accumulator.getIntOrFloatBitWidth(), 8);
+  // A block of B is read again for each tile of rows, from the L2 cache.
   int64_t panels = std::max<int64_t>(1, options.blockBytes / (depth * width * elementBytes));
+  if (auto rows = getConstantIntValue(M); rows && *rows <= tile.rows && !packs)
+    panels = std::numeric_limits<int32_t>::max();
   std::optional<int64_t> size = getConstantIntValue(e.sub(end, begin));
   if (!size)
     size = bound(schedule.n);
@@ -171,18 +172,26 @@ void LoopNest::columns(const Bases &bases, Index begin, Index end, const Registe
     panels = std::min<int64_t>(panels, std::max<int64_t>(llvm::divideCeil(*size, width), 1));
   int64_t block = panels * width;
   // Transposed blocks write whole squares.
-  Value packed = e.scratch({panels, (int64_t)llvm::alignTo(depth, schedule.lanes), width}, problem.accumulator);
+  Value packed =
+      !packs ? Value() : e.scratch({panels, (int64_t)llvm::alignTo(depth, schedule.lanes), width}, problem.accumulator);
 
   e.loop(begin, end, e.constant(block), [&](Index column) {
     bool even = size && getConstantIntValue(end) && *size % block == 0;
     Index count = even ? e.constant(block) : e.min(e.constant(block), e.sub(end, column));
-    e.loop(e.constant(0), K, e.constant(depth), [&](Index row) {
-      auto known = getConstantIntValue(K);
-      Index rows = known && *known % depth == 0 ? e.constant(depth) : e.min(e.constant(depth), e.sub(K, row));
+    auto known = getConstantIntValue(K);
+    auto depthBlock = [&](Index row) {
+      Index rows = e.constant(depth);
+      if (!schedule.deep)
+        rows = K;
+      else if (!known || *known % depth != 0)
+        rows = e.min(rows, e.sub(K, row));
       PackRequest request{problem, bases.b, schedule.n, schedule.k, column, count, row, rows, wholePanels, packed};
       switch (schedule.access) {
       case Access::Rows:
         packRows(e, request, schedule.lanes);
+        break;
+      case Access::Prepacked:
+      case Access::InPlace:
         break;
       case Access::Transposed:
         packTransposed(e, request, schedule.lanes);
@@ -194,7 +203,11 @@ void LoopNest::columns(const Bases &bases, Index begin, Index end, const Registe
         packScalars(e, request);
       }
       rowTiles(bases, column, count, row, rows, tile, wholePanels, packed);
-    });
+    };
+    if (schedule.deep)
+      e.loop(e.constant(0), K, e.constant(depth), depthBlock);
+    else
+      depthBlock(e.constant(0)); // even with no row: C may have to become zero
   });
 }
 
@@ -205,7 +218,7 @@ void LoopNest::rowTiles(const Bases &bases, Index begin, Index count, Index dept
 
   // A and B as the kernel walks them: loops of k one by one in place, else flattened.
   SmallVector<Index> depths = {depth}, aSizes = {M}, bSizes, aStrides = {rowStride}, bStrides;
-  if (inPlace) {
+  if (inPlace && schedule.k.size() != 1) {
     depths.clear();
     for (unsigned loop : schedule.k) {
       depths.push_back(problem.sizes[loop]);
@@ -214,31 +227,33 @@ void LoopNest::rowTiles(const Bases &bases, Index begin, Index count, Index dept
     }
   } else {
     aStrides.push_back(stride(problem.a, schedule.k));
+    bStrides.push_back(stride(problem.b, schedule.k));
   }
   llvm::append_range(aSizes, depths);
-  Index aStart = inPlace ? bases.a : e.add(bases.a, e.mul(depthBegin, aStrides[1]));
-  Value a = problem.a.view(e, aStart, aSizes, aStrides);
+  auto start = [&](Index base, const Operand &operand) {
+    return schedule.k.empty() ? base : e.add(base, e.mul(depthBegin, stride(operand, schedule.k)));
+  };
+  Value a = problem.a.view(e, start(bases.a, problem.a), aSizes, aStrides);
   int64_t columnStride = 1;
   if (inPlace) {
     llvm::append_range(bSizes, depths);
     bSizes.push_back(N);
     columnStride = getConstantIntValue(stride(problem.b, schedule.n)).value_or(1);
     bStrides.push_back(e.constant(1));
-    panels = problem.b.view(e, bases.b, bSizes, bStrides);
+    panels = problem.b.view(e, start(bases.b, problem.b), bSizes, bStrides);
   } else if (schedule.access == Access::Prepacked) {
     panels = problem.b.view(e, bases.b, {e.ceilDiv(N, tile.columns()), K, e.constant(tile.columns())},
                             {problem.packedStride, stride(problem.b, schedule.k), e.constant(1)});
   }
-  Value c = problem.c.view(e, bases.c, {M, N}, {schedule.m.empty() ? e.constant(0) : stride(problem.c, schedule.m),
-                                                 stride(problem.c, schedule.n)});
+  Value c = problem.c.view(
+      e, bases.c, {M, N},
+      {schedule.m.empty() ? e.constant(0) : stride(problem.c, schedule.m), stride(problem.c, schedule.n)});
 
-  // A copy of the rows pays where elements would be converted again for each panel, or where the tile has more rows than
-  // there are registers for their addresses.
+  // A copy of the rows pays where elements would be converted again for each panel, or where the tile has more rows
+  // than there are registers for their addresses.
   bool copyA = !inPlace && (problem.a.extension != Extension::None || (tile.rows > 8 && !wholeTiles(tile.rows)));
   Value aCopy;
-  int64_t depthBound = schedule.depthBlock;
-  if (!depthBound)
-    depthBound = bound(schedule.k).value_or(0);
+  int64_t depthBound = schedule.deep ? schedule.depthBlock : bound(schedule.k).value_or(0);
   copyA &= depthBound > 0;
   if (copyA) // the odd pitch keeps rows out of each other's cache sets
     aCopy = e.scratch({tile.rows, (int64_t)llvm::alignTo(depthBound, schedule.lanes) + schedule.lanes},
@@ -260,8 +275,9 @@ void LoopNest::rowTiles(const Bases &bases, Index begin, Index count, Index dept
       auto loadB = [&](int64_t vector, ArrayRef<Index> k) {
         Index lane = e.constant(vector * tile.lanes);
         if (!inPlace) {
-          Value value = loadVector(e, panels, {panel, k[0], lane}, tile.lanes);
           bool raw = schedule.access == Access::Prepacked;
+          Index number = raw ? e.add(e.div(begin, e.constant(tile.columns())), panel) : panel;
+          Value value = loadVector(e, panels, {number, k[0], lane}, tile.lanes);
           return raw ? extend(e, value, problem.b.extension, problem.accumulator) : value;
         }
         SmallVector<Index> at(k);
@@ -289,8 +305,7 @@ void LoopNest::writeTile(const RegisterTile &tile, ArrayRef<Value> sums, Value c
     SmallVector<Value> masks;
     for (int64_t vector = 0; vector < tile.vectors; ++vector)
       masks.push_back(
-          wholePanels ? Value()
-                      : laneMask(e, e.sub(end, e.add(column, e.constant(vector * tile.lanes))), tile.lanes));
+          wholePanels ? Value() : laneMask(e, e.sub(end, e.add(column, e.constant(vector * tile.lanes))), tile.lanes));
     for (int64_t i = 0; i < tile.rows; ++i)
       isThere(i, [&] {
         for (int64_t vector = 0; vector < tile.vectors; ++vector) {

@@ -1,6 +1,7 @@
 // The pass that finds contractions and convolutions and replaces them by register-tiled loops.
 #include "lib/Transforms/Contraction/LoopNest.h"
 #include "lib/Transforms/Contraction/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -29,8 +30,11 @@ static Value baseOf(Value value) {
 static bool apart(Value x, Value y) {
   x = baseOf(x);
   y = baseOf(y);
-  auto allocated = [](Value value) { return value.getDefiningOp<memref::AllocOp>() || value.getDefiningOp<memref::AllocaOp>(); };
-  return x != y && ((allocated(x) && (allocated(y) || isa<BlockArgument>(y))) || (allocated(y) && isa<BlockArgument>(x)));
+  auto allocated = [](Value value) {
+    return value.getDefiningOp<memref::AllocOp>() || value.getDefiningOp<memref::AllocaOp>();
+  };
+  return x != y &&
+         ((allocated(x) && (allocated(y) || isa<BlockArgument>(y))) || (allocated(y) && isa<BlockArgument>(x)));
 }
 
 /// The fill with zero of exactly the output just before `op`, with nothing between that may touch it.
@@ -52,7 +56,8 @@ static linalg::FillOp zeroFillBefore(linalg::LinalgOp op) {
     if (!effects)
       return {};
     for (const MemoryEffects::EffectInstance &effect : *effects)
-      if (!isa<MemoryEffects::Allocate>(effect.getEffect()) && (!effect.getValue() || !apart(effect.getValue(), output)))
+      if (!isa<MemoryEffects::Allocate>(effect.getEffect()) &&
+          (!effect.getValue() || !apart(effect.getValue(), output)))
         return {};
   }
   return {};
@@ -85,6 +90,10 @@ struct LowerContractions : lamina::impl::LowerContractionsBase<LowerContractions
     OpBuilder builder(op);
     Emitter emitter(builder, op.getLoc());
     Problem problem = buildProblem(emitter, op, *match);
+    if (llvm::any_of(problem.k, [&](unsigned loop) { return problem.size(loop) == 0; })) {
+      op->erase(); // an empty sum
+      return success();
+    }
     Schedule schedule = makeSchedule(emitter, problem, vectorBits);
     if (problem.packedColumns && problem.n.size() > 1)
       return failure();

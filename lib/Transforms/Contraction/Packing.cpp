@@ -15,6 +15,8 @@ static int64_t panelColumns(const PackRequest &request) {
 /// Calls `body` with the address of each row of the block and its number in the block.
 static void forEachRow(Emitter &e, const PackRequest &request, function_ref<void(Index address, Index row)> body) {
   const Problem &problem = request.problem;
+  if (request.k.empty())
+    return body(request.base, e.constant(0));
   Index inner = e.constant(1);
   for (unsigned loop : request.k.drop_front())
     inner = e.mul(inner, problem.sizes[loop]);
@@ -31,8 +33,6 @@ static void forEachRow(Emitter &e, const PackRequest &request, function_ref<void
            level ? e.add(e.mul(row, problem.sizes[loop]), i) : i);
     });
   };
-  if (request.k.empty())
-    return body(request.base, e.constant(0));
   nest(0, request.base, e.constant(0));
 }
 
@@ -141,8 +141,8 @@ void lamina::contraction::packTransposed(Emitter &e, const PackRequest &request,
     auto block = [&](Index k, Value mask) {
       SmallVector<Value> vectors;
       for (int64_t i = 0; i < lanes; ++i)
-        vectors.push_back(extend(e, loadVector(e, view, {rows[i], k}, lanes, mask), problem.b.extension,
-                                 problem.accumulator));
+        vectors.push_back(
+            extend(e, loadVector(e, view, {rows[i], k}, lanes, mask), problem.b.extension, problem.accumulator));
       transposeInRegisters(e, vectors);
       for (int64_t i = 0; i < lanes; ++i)
         storeVector(e, vectors[i], request.panels, {panel, e.add(k, e.constant(i)), lane});

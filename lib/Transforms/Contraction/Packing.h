@@ -6,15 +6,15 @@
 
 namespace lamina::contraction {
 
-/// The block of B to pack: `columns` columns from `column` on of the flattened n loops, `depth` rows from `row` on of the
-/// flattened k loops. `rowPart` is the product of all k sizes but the first: row and depth are multiples of it.
+/// The block of B to pack: `columns` columns from `column` on of the flattened n loops, `depth` rows from `row` on of
+/// the flattened k loops. `rowPart` is the product of all k sizes but the first: row and depth are multiples of it.
 struct PackRequest {
   const Problem &problem;
-  Index base;                     // address of B's first element for this contraction
-  llvm::ArrayRef<unsigned> n, k;  // loops, outermost first
+  Index base;                    // address of B's first element for this contraction
+  llvm::ArrayRef<unsigned> n, k; // loops, outermost first
   Index column, columns, row, depth;
-  bool wholePanels;               // columns is a multiple of the panel's width
-  mlir::Value panels;             // memref<? x depth x panel columns>
+  bool wholePanels;   // columns is a multiple of the panel's width
+  mlir::Value panels; // memref<? x depth x panel columns>
 };
 
 /// Where columns have no unit stride and rows none either, or pixels are too scattered for vectors.

@@ -33,15 +33,17 @@ def LowerContractions : Pass<"lamina-lower-contractions"> {
     tile of columns that starts at a panel. B's own map is not read: rows are numbered in the order of the k loops;
     `(m, n, k) -> (n floordiv w, k, n mod w)` says the same and verifies. There is no batch loop.
 
-    Ops that do not match are left alone; a remark says so for those marked `lamina.contraction` or `lamina.convolution`.
+    Ops marked neither `lamina.contraction` nor `lamina.convolution` are taken only if they have a reduction and a row or column loop. Ops that do not match
+    are left alone; a remark says so for those marked `lamina.contraction` or `lamina.convolution`.
     The work is constant for an op; the code has about `4 * rows * vectors` instructions for each kernel, and an op has one
     or two kernels.
   }];
-  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect", "mlir::scf::SCFDialect",
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect", "mlir::memref::MemRefDialect", "mlir::scf::SCFDialect",
                            "mlir::vector::VectorDialect"];
   let options = [
     Option<"vectorBits", "vector-bits", "int64_t", "512", "bits of a vector register: 512, 256 or 128">,
-    Option<"blockBytes", "block-bytes", "int64_t", "1048576", "bytes of a packed block of B, about half of the L2 cache">
+    Option<"blockBytes", "block-bytes", "int64_t", "524288",
+           "bytes of B, packed or not, that are read again for each tile of rows: a quarter of the L2 cache">
   ];
   let statistics = [
     Statistic<"numLowered", "lowered", "contractions and convolutions lowered">,

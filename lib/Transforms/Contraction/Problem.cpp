@@ -74,6 +74,35 @@ void Problem::collapse(Emitter &e) {
   collapseGroup(k, {&a, &b});
 }
 
+/// Vectors in a row of the widest panel: more would leave no registers for rows of C.
+static constexpr int64_t kMaxPanelVectors = 4;
+
+void Problem::findPanels(Emitter &e, int64_t lanes) {
+  if (packedColumns || !batch.empty() || n.empty() || n.size() > 2 || k.size() != 1)
+    return;
+  auto isPanel = [&](unsigned inner) {
+    auto width = size(inner), row = getConstantIntValue(b.strides[k[0]]),
+         column = getConstantIntValue(b.strides[inner]);
+    return width && *width > 0 && *width <= kMaxPanelVectors * lanes && *width % lanes == 0 && row == width &&
+           column == 1;
+  };
+  if (n.size() == 1) {
+    if (!isPanel(n[0]))
+      return;
+    packedColumns = *size(n[0]);
+    packedStride = e.constant(0);
+    return;
+  }
+  for (auto [outer, inner] : {std::pair(n[0], n[1]), std::pair(n[1], n[0])}) {
+    if (!isPanel(inner) || !mergeable(c, outer, inner))
+      continue;
+    packedColumns = *size(inner);
+    packedStride = b.strides[outer];
+    collapse(e);
+    return;
+  }
+}
+
 /// The extension by which `value` is made from a block argument of number `argument`.
 static std::optional<Extension> traceInput(Value value, Block *block, unsigned &argument) {
   Extension extension = Extension::None;
@@ -114,7 +143,8 @@ static LogicalResult matchBody(linalg::LinalgOp op, Match &match) {
   if (isFloat ? !isa<arith::MulFOp>(mul) : !isa<arith::MulIOp>(mul))
     return failure();
   unsigned lhs, rhs;
-  auto lhsExtension = traceInput(mul->getOperand(0), block, lhs), rhsExtension = traceInput(mul->getOperand(1), block, rhs);
+  auto lhsExtension = traceInput(mul->getOperand(0), block, lhs),
+       rhsExtension = traceInput(mul->getOperand(1), block, rhs);
   if (!lhsExtension || !rhsExtension || lhs == rhs)
     return failure();
   match.extensions[lhs] = *lhsExtension;
@@ -152,7 +182,8 @@ FailureOr<Match> lamina::contraction::matchProblem(linalg::LinalgOp op) {
     uses[number].assign(loops, false);
     AffineMap map = op.getMatchingIndexingMap(&operand);
     if (number == 1 && match.packedColumns) {
-      if (type.getRank() != 3 || type.getDimSize(2) != match.packedColumns || strides[2] != 1)
+      if (type.getRank() != 3 || strides[2] != 1 ||
+          (ShapedType::isStatic(type.getDimSize(2)) && type.getDimSize(2) != match.packedColumns))
         return failure();
       continue;
     }
@@ -191,6 +222,10 @@ FailureOr<Match> lamina::contraction::matchProblem(linalg::LinalgOp op) {
     else
       return failure();
   }
+  // Without a mark, leave what a loop vectorizer does well: elementwise ops and sums of elementwise products.
+  bool marked = op->hasAttr("lamina.contraction") || op->hasAttr("lamina.convolution");
+  if (!marked && (match.k.empty() || (match.m.empty() && match.n.empty())))
+    return failure();
   return match;
 }
 
@@ -257,7 +292,8 @@ Problem lamina::contraction::buildProblem(Emitter &e, linalg::LinalgOp op, const
       }
       if (problem.bounds[loop] == ShapedType::kDynamic) {
         auto bound = ValueBoundsConstraintSet::computeConstantBound(
-            presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(operand.get(), i), nullptr, /*closedUB=*/true);
+            presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(operand.get(), i), nullptr,
+            /*closedUB=*/true);
         if (succeeded(bound))
           problem.bounds[loop] = *bound;
       }

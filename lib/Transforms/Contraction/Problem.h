@@ -41,6 +41,8 @@ struct Problem {
   void transpose();
   /// Merges loops of one group that are contiguous together in every operand.
   void collapse(Emitter &e);
+  /// Recognises a B that lies in panels [panel, k, column] whose columns are two loops, and makes them one.
+  void findPanels(Emitter &e, int64_t lanes);
   /// Whether `outer` and `inner` walk through `operand` as one loop does.
   bool mergeable(const Operand &operand, unsigned outer, unsigned inner) const;
 };

@@ -1,5 +1,6 @@
 // The innermost kernels: a tile of C in registers.
 #include "lib/Transforms/Contraction/RegisterKernel.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -10,6 +11,8 @@ using namespace lamina::contraction;
 
 /// Steps of k in one trip of the innermost loop.
 static constexpr int64_t kUnroll = 4;
+/// Steps of k in one block of a sum.
+static constexpr int64_t kSumBlock = 256;
 /// Nests of k loops with at most this many steps are written out.
 static constexpr int64_t kFullUnroll = 32;
 
@@ -32,7 +35,7 @@ Value lamina::contraction::extend(Emitter &e, Value value, Extension extension, 
 
 Value lamina::contraction::multiplyAdd(Emitter &e, Value x, Value y, Value z) {
   if (isa<FloatType>(getElementTypeOrSelf(x.getType())))
-    return vector::FMAOp::create(e.b, e.loc, x, y, z);
+    return math::FmaOp::create(e.b, e.loc, x, y, z);
   return addValues(e, arith::MulIOp::create(e.b, e.loc, x, y), z);
 }
 
@@ -83,6 +86,7 @@ Value lamina::contraction::laneMask(Emitter &e, Index count, int64_t lanes) {
 SmallVector<Value> lamina::contraction::emitOuterProduct(Emitter &e, const RegisterTile &tile, Type element,
                                                          ArrayRef<Index> depth, KernelOperands operands) {
   auto type = VectorType::get({tile.lanes}, element);
+  SmallVector<Value> zeros(tile.rows * tile.vectors, e.zero(type));
   auto step = [&](ArrayRef<Index> k, SmallVector<Value> sums) {
     SmallVector<Value> columns;
     for (int64_t vector = 0; vector < tile.vectors; ++vector)
@@ -101,6 +105,15 @@ SmallVector<Value> lamina::contraction::emitOuterProduct(Emitter &e, const Regis
     steps *= std::min<int64_t>(getConstantIntValue(size).value_or(kFullUnroll + 1), kFullUnroll + 1);
   bool writeOut = steps <= kFullUnroll;
 
+  // A long sum of floats runs in blocks that are added up: its error grows with the length of a block, and with their
+  // number, not with the product of the two.
+  int64_t inner = 1;
+  for (Index size : depth.drop_front(depth.empty() ? 0 : 1))
+    inner *= getConstantIntValue(size).value_or(kSumBlock);
+  int64_t blockSteps = llvm::alignTo(std::max<int64_t>(kSumBlock / std::max<int64_t>(inner, 1), 1), kUnroll);
+  auto outerSteps = depth.empty() ? std::nullopt : getConstantIntValue(depth[0]);
+  bool inBlocks = isa<FloatType>(element) && outerSteps && *outerSteps >= 2 * blockSteps;
+
   SmallVector<Index> position(depth.size());
   std::function<SmallVector<Value>(unsigned, SmallVector<Value>)> nest = [&](unsigned level, SmallVector<Value> sums) {
     if (level == depth.size())
@@ -114,18 +127,30 @@ SmallVector<Value> lamina::contraction::emitOuterProduct(Emitter &e, const Regis
         sums = one(e.constant(i), sums);
       return sums;
     }
-    if (level + 1 < depth.size())
-      return e.carry(e.constant(0), depth[level], e.constant(1), sums, one);
-    Index main = e.roundDown(depth[level], kUnroll);
-    sums = e.carry(e.constant(0), main, e.constant(kUnroll), sums, [&](Index at, ArrayRef<Value> carried) {
-      SmallVector<Value> unrolled(carried);
-      for (int64_t i = 0; i < kUnroll; ++i)
-        unrolled = one(e.add(at, e.constant(i)), unrolled);
-      return unrolled;
+    auto range = [&](Index begin, Index end, SmallVector<Value> sums) {
+      if (level + 1 < depth.size())
+        return e.carry(begin, end, e.constant(1), sums, one);
+      Index main = e.add(begin, e.roundDown(e.sub(end, begin), kUnroll));
+      sums = e.carry(begin, main, e.constant(kUnroll), sums, [&](Index at, ArrayRef<Value> carried) {
+        SmallVector<Value> unrolled(carried);
+        for (int64_t i = 0; i < kUnroll; ++i)
+          unrolled = one(e.add(at, e.constant(i)), unrolled);
+        return unrolled;
+      });
+      return e.carry(main, end, e.constant(1), sums, one);
+    };
+    if (level > 0 || !inBlocks)
+      return range(e.constant(0), depth[level], sums);
+    Index main = e.roundDown(depth[level], blockSteps);
+    sums = e.carry(e.constant(0), main, e.constant(blockSteps), sums, [&](Index begin, ArrayRef<Value> carried) {
+      SmallVector<Value> block = range(begin, e.add(begin, e.constant(blockSteps)), zeros);
+      for (auto [sum, outer] : llvm::zip(block, carried))
+        sum = addValues(e, outer, sum);
+      return block;
     });
-    return e.carry(main, depth[level], e.constant(1), sums, one);
+    return range(main, depth[level], sums);
   };
-  return nest(0, SmallVector<Value>(tile.rows * tile.vectors, e.zero(type)));
+  return nest(0, zeros);
 }
 
 /// The sum of a vector's lanes by halving.

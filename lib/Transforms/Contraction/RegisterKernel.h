@@ -31,8 +31,8 @@ struct KernelOperands {
   llvm::function_ref<mlir::Value(int64_t vector, llvm::ArrayRef<Index> k)> loadB;
 };
 
-/// Outer-product kernel: in each step of k the vectors of B, the elements of A broadcast, rows * vectors fused multiply-adds.
-/// Returns the accumulators, row by row.
+/// Outer-product kernel: in each step of k the vectors of B, the elements of A broadcast, rows * vectors fused
+/// multiply-adds. Returns the accumulators, row by row.
 llvm::SmallVector<mlir::Value> emitOuterProduct(Emitter &e, const RegisterTile &tile, mlir::Type element,
                                                 llvm::ArrayRef<Index> depth, KernelOperands operands);
 

@@ -13,13 +13,16 @@ static constexpr int64_t kInPlaceRows = 16;
 static constexpr int64_t kInPlaceRowsNear = 64, kNearStride = 512, kNearElements = 1 << 18;
 /// Fewer pixels in a row than this are gathered one by one.
 static constexpr int64_t kMinPixels = 4;
+/// A vector times a row-major matrix streams whole rows, this many at a time, and keeps the sums in the L1 cache, from
+/// this many columns on.
+static constexpr int64_t kStreamRows = 16, kStreamColumns = 512, kStreamColumnsMax = 1 << 13;
 
 static int64_t strideOr(const Operand &operand, unsigned loop) {
   return getConstantIntValue(operand.strides[loop]).value_or(std::numeric_limits<int64_t>::max());
 }
 
-/// The longest run of loops, outermost first, that walks through `operand` as one loop does and ends with the loop of the
-/// smallest stride.
+/// The longest run of loops, outermost first, that walks through `operand` as one loop does and ends with the loop of
+/// the smallest stride.
 static SmallVector<unsigned> innermostRun(const Problem &problem, const Operand &operand, ArrayRef<unsigned> loops) {
   SmallVector<unsigned> sorted(loops);
   llvm::stable_sort(sorted, [&](unsigned x, unsigned y) { return strideOr(operand, x) > strideOr(operand, y); });
@@ -58,6 +61,7 @@ Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t
   problem.collapse(e);
   Schedule schedule;
   schedule.lanes = vectorBits / problem.accumulator.getIntOrFloatBitWidth();
+  problem.findPanels(e, schedule.lanes);
 
   // A loop contiguous in both operands, for dot products.
   std::optional<unsigned> dotLoop;
@@ -94,7 +98,7 @@ Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t
     keepInnermost(schedule.n);
     if (!problem.k.empty())
       schedule.k = {problem.k.back()};
-  } else if (dotLoop && rows <= kDotRows) {
+  } else if (dotLoop && rows <= kDotRows && !(strided && unitColumn)) {
     schedule.access = Access::Dot;
     schedule.n = problem.n.empty() ? SmallVector<unsigned>() : SmallVector<unsigned>{largest(problem, problem.n)};
     schedule.k = {*dotLoop};
@@ -105,12 +109,16 @@ Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t
                boundOf(problem, problem.k) * std::min(boundOf(problem, problem.n), kNearElements) <= kNearElements))) {
     schedule.access = Access::InPlace;
     keepInnermost(schedule.n);
-    schedule.k = innermostRun(problem, problem.b, problem.k);
     // In place, any order of the reduction loops does; the smallest stride goes last.
     schedule.k.assign(problem.k.begin(), problem.k.end());
-    llvm::stable_sort(schedule.k, [&](unsigned x, unsigned y) {
-      return strideOr(problem.b, x) > strideOr(problem.b, y);
-    });
+    llvm::stable_sort(schedule.k,
+                      [&](unsigned x, unsigned y) { return strideOr(problem.b, x) > strideOr(problem.b, y); });
+    int64_t columns = boundOf(problem, problem.n);
+    if (rows == 1 && flat && stride == 1 && schedule.k.size() == 1 && columns >= kStreamColumns &&
+        columns <= kStreamColumnsMax) {
+      schedule.depthBlock = kStreamRows;
+      schedule.deep = boundOf(problem, schedule.k) > kStreamRows;
+    }
   } else {
     schedule.k = innermostRun(problem, problem.a, problem.k);
     for (unsigned i = 1; i < schedule.n.size(); ++i)
@@ -138,17 +146,16 @@ Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t
         multiple *= *problem.size(loop);
     }
     schedule.depthBlock = chooseDepthBlock(depth, std::max<int64_t>(multiple, 1));
-    schedule.accumulates = !depth || *depth > schedule.depthBlock;
-    if (!depth) {
-      int64_t bound = boundOf(problem, schedule.k);
-      if (bound <= schedule.depthBlock) {
-        schedule.depthBlock = bound;
-        schedule.accumulates = false;
-      }
+    schedule.deep = !depth || *depth > schedule.depthBlock;
+    if (int64_t bound = boundOf(problem, schedule.k); bound <= schedule.depthBlock) {
+      schedule.depthBlock = bound;
+      schedule.deep = false;
     }
   }
-  if (schedule.access <= Access::Prepacked || schedule.access >= Access::InPlace)
-    schedule.accumulates = false;
+
+  // For the size of cache blocks only.
+  if (!schedule.depthBlock)
+    schedule.depthBlock = std::min<int64_t>(boundOf(problem, schedule.k), 2048);
 
   auto leave = [&](ArrayRef<unsigned> all, ArrayRef<unsigned> kept) {
     for (unsigned loop : all)
@@ -158,7 +165,7 @@ Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t
   leave(problem.batch, {});
   leave(problem.m, schedule.m);
   leave(problem.n, schedule.n);
-  schedule.accumulates |= problem.k.size() > schedule.k.size();
+  schedule.accumulates = schedule.deep || problem.k.size() > schedule.k.size();
   leave(problem.k, schedule.k);
   return schedule;
 }

@@ -23,9 +23,10 @@ struct Schedule {
   llvm::SmallVector<unsigned> m;     // the row loop, or none
   llvm::SmallVector<unsigned> n, k;  // column and reduction loops of the kernel, outermost first
   int64_t lanes;
-  bool unitColumns; // C has stride 1 from column to column
-  bool accumulates; // C is written more than once
-  int64_t depthBlock = 0;
+  bool unitColumns;       // C has stride 1 from column to column
+  int64_t depthBlock = 0; // rows of B packed at a time
+  bool deep = false;      // there may be more of them
+  bool accumulates;       // C is written more than once
 };
 
 /// Decides for `problem`, whose operands' roles may be exchanged.

@@ -83,8 +83,11 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
     std::optional<InitFunction> init;
     if (func.getName() == "main" && !packWidths.empty())
       init.emplace(func);
-    for (ArrayRef<Operation *> members : grouping.groups()) {
-      KernelGraph graph(members, sizes, [&](Operation *op) { return grouping.isMember(op); });
+    for (const Grouping::Group *group : grouping.groups()) {
+      ArrayRef<Operation *> members = group->members;
+      KernelGraph graph = grouping.makeGraph(*group);
+      if (!graph.ok())
+        return members.front()->emitOpError("was put in a kernel that has no iteration space");
       if (init)
         packConstants(graph, *packWidths, *init);
       for (BlockArgument argument : block.getArguments())

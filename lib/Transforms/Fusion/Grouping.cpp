@@ -20,6 +20,13 @@ KernelGraph Grouping::makeGraph(ArrayRef<Operation *> members) const {
   return KernelGraph(members, sizes, [&](Operation *op) { return groupOf.contains(op); });
 }
 
+KernelGraph Grouping::makeGraph(const Group &group) const {
+  return KernelGraph(group.members, sizes, [&](Operation *op) {
+    auto it = memberSince.find(op);
+    return it != memberSince.end() && it->second <= group.age;
+  });
+}
+
 int64_t Grouping::estimate(AffineExpr size) const {
   if (hasUnknownSize(size))
     return options.sizeHint;
@@ -134,11 +141,13 @@ bool Grouping::isLegal(ArrayRef<Operation *> members, ArrayRef<ArrayRef<Operatio
 void Grouping::assign(ArrayRef<Operation *> ops, unsigned group) {
   Group &g = all[group];
   g.members = inOrder(g.members, ops);
+  g.age = ++clock;
   for (Operation *op : ops) {
     groupOf[op] = group;
+    memberSince.try_emplace(op, clock);
     g.hasContraction |= getRole(op) == OpRole::Contraction;
   }
-  for (unsigned dependency : directDependencies(ops)) {
+  for (unsigned dependency : directDependencies(g.members)) {
     if (dependency == group)
       continue;
     g.dependsOn.set(dependency);
@@ -157,10 +166,10 @@ void Grouping::addGroup(ArrayRef<Operation *> ops) {
 }
 
 bool Grouping::tryJoin(ArrayRef<Operation *> ops, unsigned group) {
-  for (unsigned dependency : directDependencies(ops))
+  SmallVector<Operation *> members = inOrder(all[group].members, ops);
+  for (unsigned dependency : directDependencies(members))
     if (dependency != group && all[dependency].dependsOn.test(group))
       return false;
-  SmallVector<Operation *> members = inOrder(all[group].members, ops);
   if (!isLegal(members, {all[group].members, ops}))
     return false;
   assign(ops, group);
@@ -179,6 +188,10 @@ void Grouping::tryMerge(unsigned into, unsigned from) {
     if (middle != into && all[middle].dependsOn.test(into))
       return;
   SmallVector<Operation *> members = inOrder(a.members, b.members);
+  for (unsigned dependency : directDependencies(members))
+    if (dependency != into && dependency != from &&
+        (all[dependency].dependsOn.test(into) || all[dependency].dependsOn.test(from)))
+      return;
   if (!isLegal(members, {a.members, b.members}))
     return;
   SmallVector<Operation *> moved = std::move(b.members);
@@ -268,8 +281,8 @@ LogicalResult Grouping::run() {
   return success();
 }
 
-SmallVector<SmallVector<Operation *>> Grouping::groups() const {
-  SmallVector<unsigned> order;
+SmallVector<const Grouping::Group *> Grouping::groups() const {
+  SmallVector<const Group *> order;
   llvm::BitVector done(all.size());
   std::function<void(unsigned)> visit = [&](unsigned group) {
     if (done.test(group) || all[group].members.empty())
@@ -277,12 +290,9 @@ SmallVector<SmallVector<Operation *>> Grouping::groups() const {
     done.set(group);
     for (unsigned dependency : all[group].dependsOn.set_bits())
       visit(dependency);
-    order.push_back(group);
+    order.push_back(&all[group]);
   };
   for (unsigned group = 0; group < all.size(); ++group)
     visit(group);
-  SmallVector<SmallVector<Operation *>> out;
-  for (unsigned group : order)
-    out.push_back(all[group].members);
-  return out;
+  return order;
 }

@@ -21,18 +21,19 @@ public:
   /// Assigns every op that needs memory to a group; fails, with a diagnostic, for an op no kernel can hold.
   mlir::LogicalResult run();
 
-  /// The groups' members in program order; groups in an order in which they can run.
-  llvm::SmallVector<llvm::SmallVector<mlir::Operation *>> groups() const;
-  bool isMember(mlir::Operation *op) const { return groupOf.contains(op); }
+  struct Group {
+    llvm::SmallVector<mlir::Operation *> members; // in program order
+    llvm::BitVector dependsOn;                    // transitively
+    bool hasContraction = false;
+    unsigned age = 0; // values that came to memory later are computed in the kernel, as when it was found legal
+  };
+  /// The groups in an order in which they can run.
+  llvm::SmallVector<const Group *> groups() const;
+  KernelGraph makeGraph(const Group &group) const;
   /// Members of a group whose values are read outside of it.
   llvm::SmallVector<mlir::Operation *> outputs(llvm::ArrayRef<mlir::Operation *> members) const;
 
 private:
-  struct Group {
-    llvm::SmallVector<mlir::Operation *> members;
-    llvm::BitVector dependsOn; // transitively
-    bool hasContraction = false;
-  };
   mlir::LogicalResult place(mlir::Operation *op);
   bool tryJoin(llvm::ArrayRef<mlir::Operation *> ops, unsigned group);
   bool trySink(mlir::Operation *reshape);
@@ -53,6 +54,8 @@ private:
   FusionOptions options;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
   llvm::DenseMap<mlir::Operation *, unsigned> groupOf;
+  llvm::DenseMap<mlir::Operation *, unsigned> memberSince;
+  unsigned clock = 0;
   std::vector<Group> all;
 };
 

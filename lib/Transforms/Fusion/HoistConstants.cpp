@@ -19,6 +19,14 @@ static int64_t countBytes(Value value) {
   return type.hasStaticShape() ? type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8) : INT64_MAX / 2;
 }
 
+/// Whether an attribute of the op has an index symbol, whose values come with each call.
+static bool usesSymbols(Operation *op) {
+  return llvm::any_of(op->getAttrs(), [](NamedAttribute attr) {
+    auto exprs = dyn_cast<AffineMapAttr>(attr.getValue());
+    return exprs && exprs.getValue().getNumSymbols() > 0;
+  });
+}
+
 namespace {
 
 struct HoistConstants : lamina::impl::HoistConstantsBase<HoistConstants> {
@@ -36,7 +44,7 @@ struct HoistConstants : lamina::impl::HoistConstantsBase<HoistConstants> {
         source[argument] = countBytes(argument);
     SmallVector<Operation *> candidates;
     for (Operation &op : main.getBody().front().without_terminator()) {
-      bool constant = isa<prim::PrimDialect>(op.getDialect()) && op.getNumResults() == 1;
+      bool constant = isa<prim::PrimDialect>(op.getDialect()) && op.getNumResults() == 1 && !usesSymbols(&op);
       int64_t bytes = 0;
       for (Value operand : op.getOperands()) {
         constant &= source.contains(operand);

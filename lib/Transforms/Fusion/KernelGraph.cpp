@@ -86,6 +86,14 @@ static std::optional<Exprs> reshapeStrides(ArrayRef<AffineExpr> from, ArrayRef<A
   return out;
 }
 
+/// Moves a view of a slice's operand to where the slice's elements are; its sizes stay.
+static void applySlice(SliceOp slice, StridedView &view) {
+  for (auto [i, start, step] : llvm::enumerate(slice.getStarts().getResults(), slice.getStrides())) {
+    view.offset = simplifySize(view.offset + start * view.strides[i]);
+    view.strides[i] = simplifySize(view.strides[i] * step);
+  }
+}
+
 std::optional<StridedView> KernelGraph::traceView(Value value) {
   MLIRContext *context = value.getContext();
   Operation *def = value.getDefiningOp();
@@ -101,10 +109,7 @@ std::optional<StridedView> KernelGraph::traceView(Value value) {
   if (!view)
     return std::nullopt;
   if (auto slice = dyn_cast<SliceOp>(def)) {
-    for (unsigned i = 0; i < shape.size(); ++i) {
-      view->offset = simplifySize(view->offset + slice.getStarts().getResult(i) * view->strides[i]);
-      view->strides[i] = simplifySize(view->strides[i] * slice.getStrides()[i]);
-    }
+    applySlice(slice, *view);
   } else if (auto transpose = dyn_cast<TransposeOp>(def)) {
     Exprs strides;
     for (int64_t k : transpose.getPermutation())
@@ -132,8 +137,10 @@ KernelGraph::KernelGraph(ArrayRef<Operation *> members, SizeAnalysis &sizes,
     }
   // A factor of size 1 that a reader keeps cannot vanish in a reshape.
   for (const Node &node : nodes)
-    if (node.op && isa<ReshapeOp>(node.op) && leaves(node) != leaves(nodes[node.operands[0]]))
+    if (node.op && isa<ReshapeOp>(node.op) && leaves(node) != leaves(nodes[node.operands[0]])) {
       valid = false;
+      toMaterialise.push_back(node.op);
+    }
   // A value that has one factor twice, like x + transpose(x), is no projection of an iteration space.
   for (const Node &node : nodes) {
     Factors::List list = leaves(node);
@@ -198,6 +205,17 @@ std::optional<unsigned> KernelGraph::addMember(Operation *op) {
   node.op = op;
   node.value = op->getResult(0);
   OpRole role = getRole(op);
+  if (auto slice = dyn_cast<SliceOp>(op)) {
+    // A copy of what it reads in place.
+    std::optional<StridedView> view = traceView(slice.getOperand());
+    if (!view)
+      return std::nullopt;
+    if (Operation *base = view->base.getDefiningOp(); base && memberSet.contains(base))
+      return std::nullopt;
+    applySlice(slice, *view);
+    view->sizes = Exprs(sizes.getSizes(node.value));
+    return memberNodes[op] = *addLeaf(node.value, *view, /*foreign=*/false);
+  }
   for (Value operand : op->getOperands()) {
     // The indices of a gather are computed in the kernel, all else that a reader reads is in memory.
     bool fromMemory = role == OpRole::Reader || isa<ConvolutionOp>(op);
@@ -247,6 +265,9 @@ bool KernelGraph::relate(Node &node) {
     bool rigidDim = rigid;
     if (auto iota = dyn_cast<IotaOp>(node.op))
       rigidDim = iota.getDim() == i;
+    // The dimensions of the indices may have any form.
+    if (auto gather = dyn_cast<GatherOp>(node.op))
+      rigidDim = i >= static_cast<unsigned>(cast<RankedTensorType>(gather.getIndices().front().getType()).getRank());
     node.dims.push_back({factors.create(shape[i], rigidDim)});
   }
   auto concatenated = [](ArrayRef<Factors::List> dims) {

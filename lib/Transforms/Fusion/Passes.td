@@ -35,6 +35,26 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::lamina::kernel::KernelDialect", "::lamina::prim::PrimDialect"];
 }
 
+def SplitReductions : InterfacePass<"lamina-split-reductions", "::mlir::FunctionOpInterface"> {
+  let summary = "reduce in two steps where one step would have too few programs";
+  let description = [{
+    Programs never communicate, so a reduction to few elements runs on few
+    cores. Where a `prim.reduce` keeps fewer than `min-parallelism` elements
+    and combines at least `min-elements`, its outermost reduced dimension is
+    left to a second reduction; a dimension too long for that is split first.
+    The order of combination depends on the shape alone, never on the number
+    of threads. f16 and bf16 stay f32 between the steps, so that they round once.
+    Linear.
+  }];
+  let options = [
+    Option<"minParallelism", "min-parallelism", "int64_t", "8", "kept elements below which a reduction is split">,
+    Option<"minElements", "min-elements", "int64_t", "32768", "elements of the operand below which it is not">,
+    Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dynamic dimension">
+  ];
+  let statistics = [Statistic<"numSplit", "split", "reductions split">];
+  let dependentDialects = ["::lamina::prim::PrimDialect"];
+}
+
 def HoistConstants : Pass<"lamina-hoist-constants", "::mlir::ModuleOp"> {
   let summary = "compute what depends on constants alone once, in @init";
   let description = [{

@@ -69,11 +69,9 @@ static void replaceCopy(memref::CopyOp copy) {
   auto type = cast<MemRefType>(copy.getTarget().getType());
   AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
   SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
-  linalg::GenericOp::create(builder, copy.getLoc(), copy.getSource(), copy.getTarget(),
-                            ArrayRef<AffineMap>{identity, identity}, iterators,
-                            [](OpBuilder &nested, Location loc, ValueRange args) {
-                              linalg::YieldOp::create(nested, loc, args.front());
-                            });
+  linalg::GenericOp::create(
+      builder, copy.getLoc(), copy.getSource(), copy.getTarget(), ArrayRef<AffineMap>{identity, identity}, iterators,
+      [](OpBuilder &nested, Location loc, ValueRange args) { linalg::YieldOp::create(nested, loc, args.front()); });
   copy.erase();
 }
 

@@ -327,7 +327,9 @@ LogicalResult KernelLowering::placeTemporaries() {
   usesScratch = !bounded || total > maxStack;
 
   // Stack: one alloca each, so that LLVM sees that they do not overlap. Scratch: one block, and an offset each.
-  auto bytesType = [](MLIRContext *context, int64_t size) { return MemRefType::get(size, IntegerType::get(context, 8)); };
+  auto bytesType = [](MLIRContext *context, int64_t size) {
+    return MemRefType::get(size, IntegerType::get(context, 8));
+  };
   SmallVector<Value> offsets;
   Value block;
   if (usesScratch) {

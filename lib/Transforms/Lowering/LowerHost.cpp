@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace lamina {
 #define GEN_PASS_DEF_LOWERHOST
@@ -21,61 +22,84 @@ using namespace lamina;
 
 namespace {
 
-struct HostLowering {
-  func::FuncOp host;
-  SymbolTable &symbolTable;
-  OpBuilder builder;
-  Location loc;
-  func::FuncOp func = {};
+/// Where a value of the host lies: an argument, or the arena, and bytes from its start.
+struct Place {
+  int64_t base; // number of an argument, or kArena
+  AffineExpr offset;
+};
+constexpr int64_t kArena = -1;
 
+class HostLowering {
+public:
   HostLowering(func::FuncOp host, SymbolTable &symbolTable)
-      : host(host), symbolTable(symbolTable), builder(host.getContext()), loc(host.getLoc()) {}
+      : host(host), symbolTable(symbolTable), builder(host.getContext()), loc(host.getLoc()),
+        pointerType(LLVM::LLVMPointerType::get(builder.getContext())) {}
 
   LogicalResult run();
 
 private:
-  Value getSymbol(unsigned number);
-  Value getExpr(AffineExpr expr);
-  Value offsetPointer(Value base, Value bytes);
+  LogicalResult addLaunch(kernel::LaunchOp launch);
+  /// A number in the program: a constant as it is, or -1 - i for value i that the host computes at each call.
+  int64_t encode(AffineExpr expr);
+  void emit();
   Value getName(StringRef kernel);
-  LogicalResult lowerLaunch(kernel::LaunchOp launch);
+  Value elementAddress(Value array, int64_t index) {
+    return LLVM::GEPOp::create(builder, loc, pointerType, builder.getI64Type(), array,
+                               ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+  }
+  Value makeArray(int64_t size) {
+    Value one = LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), builder.getI64IntegerAttr(1));
+    return LLVM::AllocaOp::create(builder, loc, pointerType, LLVM::LLVMArrayType::get(builder.getI64Type(), size), one,
+                                  /*alignment=*/8);
+  }
 
-  Type pointerType = {};
-  Value block = {};
-  SmallVector<Value> symbols = {};
-  DenseMap<Value, Value> pointers;
+  func::FuncOp host;
+  SymbolTable &symbolTable;
+  OpBuilder builder;
+  Location loc;
+  Type pointerType;
+  func::FuncOp func;
+  DenseMap<Value, Place> places;
+  SmallVector<int64_t> program{0}; // the number of launches first
+  llvm::MapVector<StringRef, func::FuncOp> kernels;
+  llvm::MapVector<AffineExpr, unsigned> computed;
 };
 
-Value HostLowering::getSymbol(unsigned number) {
-  if (symbols.size() <= number)
-    symbols.resize(number + 1);
-  if (!symbols[number]) {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(&func.front());
-    Value address = LLVM::GEPOp::create(builder, loc, pointerType, builder.getI64Type(), func.getArgument(1),
-                                        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(number)});
-    Value value = LLVM::LoadOp::create(builder, loc, builder.getI64Type(), address);
-    symbols[number] = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), value);
+int64_t HostLowering::encode(AffineExpr expr) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return constant.getValue();
+  auto [it, isNew] = computed.try_emplace(expr, computed.size());
+  return -1 - static_cast<int64_t>(it->second);
+}
+
+LogicalResult HostLowering::addLaunch(kernel::LaunchOp launch) {
+  if (launch.getOuts().size() != launch.getNumResults())
+    return launch.emitOpError("has no memory for its outputs");
+  auto callee = symbolTable.lookup<func::FuncOp>(launch.getKernel());
+  auto grid = callee ? callee->getAttrOfType<AffineMapAttr>("kernel.grid") : AffineMapAttr();
+  if (!grid)
+    return launch.emitOpError("launches @") << launch.getKernel() << ", which is no function with a kernel.grid";
+
+  kernels.try_emplace(callee.getSymName(), callee);
+  ArrayRef<AffineExpr> values = launch.getSymbols().getResults();
+  AffineExpr programs = builder.getAffineConstantExpr(1);
+  for (AffineExpr count : grid.getValue().getResults())
+    programs = programs * count.replaceSymbols(values);
+  ++program[0];
+  program.push_back(std::distance(kernels.begin(), kernels.find(callee.getSymName())));
+  program.push_back(encode(programs));
+  program.push_back(launch.getIns().size() + launch.getOuts().size());
+  program.push_back(values.size());
+  for (Value operand : llvm::concat<Value>(launch.getIns(), launch.getOuts())) {
+    Place place = places.lookup(operand);
+    program.push_back(place.base);
+    program.push_back(encode(place.offset));
   }
-  return symbols[number];
-}
-
-/// The expression's value as i64.
-Value HostLowering::getExpr(AffineExpr expr) {
-  SmallVector<Value> values;
-  expr.walk([&](AffineExpr e) {
-    if (auto symbol = dyn_cast<AffineSymbolExpr>(e)) {
-      if (values.size() <= symbol.getPosition())
-        values.resize(symbol.getPosition() + 1);
-      values[symbol.getPosition()] = getSymbol(symbol.getPosition());
-    }
-  });
-  Value value = affine::expandAffineExpr(builder, loc, expr, {}, values);
-  return arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
-}
-
-Value HostLowering::offsetPointer(Value base, Value bytes) {
-  return LLVM::GEPOp::create(builder, loc, pointerType, builder.getI8Type(), base, ArrayRef<LLVM::GEPArg>{bytes});
+  for (AffineExpr value : values)
+    program.push_back(encode(value));
+  for (auto [result, out] : llvm::zip_equal(launch.getResults(), launch.getOuts()))
+    places[result] = places.lookup(out);
+  return success();
 }
 
 /// The kernel's name as a C string, for profilers.
@@ -85,100 +109,79 @@ Value HostLowering::getName(StringRef kernel) {
   if (!symbolTable.lookup(symbol)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(func);
-    auto global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Private, symbol,
-                                         builder.getStringAttr(std::string(kernel) + '\0'));
-    symbolTable.insert(global);
+    symbolTable.insert(LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Private, symbol,
+                                              builder.getStringAttr(std::string(kernel) + '\0')));
   }
   return LLVM::AddressOfOp::create(builder, loc, pointerType, symbol);
 }
 
-LogicalResult HostLowering::lowerLaunch(kernel::LaunchOp launch) {
-  loc = launch.getLoc();
-  if (launch.getOuts().size() != launch.getNumResults())
-    return launch.emitOpError("has no memory for its outputs");
-  auto callee = symbolTable.lookup<func::FuncOp>(launch.getKernel());
-  auto grid = callee ? callee->getAttrOfType<AffineMapAttr>("kernel.grid") : AffineMapAttr();
-  if (!grid)
-    return launch.emitOpError("launches @") << launch.getKernel() << ", which is no function with a kernel.grid";
+/// The function itself: it computes the values, lists the kernels, and has the runtime go through the program.
+void HostLowering::emit() {
+  builder.setInsertionPoint(func);
+  std::string symbol = (host.getSymName() + ".program").str();
+  auto programType = RankedTensorType::get({static_cast<int64_t>(program.size())}, builder.getI64Type());
+  symbolTable.insert(LLVM::GlobalOp::create(
+      builder, loc, LLVM::LLVMArrayType::get(builder.getI64Type(), program.size()), /*isConstant=*/true,
+      LLVM::Linkage::Private, symbol, DenseElementsAttr::get(programType, ArrayRef<int64_t>(program))));
 
-  int64_t slot = 0;
-  auto store = [&](Value value) {
-    Value address = LLVM::GEPOp::create(builder, loc, pointerType, builder.getI64Type(), block,
-                                        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(slot++)});
-    LLVM::StoreOp::create(builder, loc, value, address);
-  };
-  for (Value operand : llvm::concat<Value>(launch.getIns(), launch.getOuts()))
-    store(pointers.lookup(operand));
-  ArrayRef<AffineExpr> values = launch.getSymbols().getResults();
-  for (AffineExpr value : values)
-    store(getExpr(value));
-
-  AffineExpr programs = builder.getAffineConstantExpr(1);
-  Value product;
-  for (AffineExpr count : grid.getValue().getResults()) {
-    AffineExpr expr = count.replaceSymbols(values);
-    if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
-      programs = programs * constant.getValue();
-      continue;
-    }
-    Value value = getExpr(expr);
-    product = product ? arith::MulIOp::create(builder, loc, product, value).getResult() : value;
+  builder.setInsertionPointToStart(func.addEntryBlock());
+  Value entries = makeArray(2 * kernels.size());
+  for (auto [i, entry] : llvm::enumerate(kernels)) {
+    Value function = func::ConstantOp::create(builder, loc, entry.second.getFunctionType(), entry.first);
+    Value address = UnrealizedConversionCastOp::create(builder, loc, pointerType, function).getResult(0);
+    LLVM::StoreOp::create(builder, loc, address, elementAddress(entries, 2 * i));
+    LLVM::StoreOp::create(builder, loc, getName(entry.first), elementAddress(entries, 2 * i + 1));
   }
-  Value constant = getExpr(programs);
-  product = product ? arith::MulIOp::create(builder, loc, product, constant).getResult() : constant;
-
-  Value function = func::ConstantOp::create(builder, loc, callee.getFunctionType(), callee.getSymName());
-  Value address = UnrealizedConversionCastOp::create(builder, loc, pointerType, function).getResult(0);
-  func::CallOp::create(builder, loc, "lamina_launch", TypeRange{},
-                       ValueRange{address, block, product, getName(launch.getKernel())});
-  for (auto [result, out] : llvm::zip_equal(launch.getResults(), launch.getOuts()))
-    pointers[result] = pointers.lookup(out);
-  return success();
+  unsigned symbolCount = 0;
+  for (auto &[expr, number] : computed)
+    expr.walk([&](AffineExpr e) {
+      if (auto s = dyn_cast<AffineSymbolExpr>(e))
+        symbolCount = std::max(symbolCount, s.getPosition() + 1);
+    });
+  SmallVector<Value> symbols;
+  for (unsigned i = 0; i < symbolCount; ++i) {
+    Value value =
+        LLVM::LoadOp::create(builder, loc, builder.getI64Type(), elementAddress(func.getArgument(1), i)).getResult();
+    symbols.push_back(arith::IndexCastOp::create(builder, loc, builder.getIndexType(), value));
+  }
+  Value values = makeArray(computed.size());
+  for (auto &[expr, number] : computed) {
+    Value value = affine::expandAffineExpr(builder, loc, expr, {}, symbols);
+    value = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
+    LLVM::StoreOp::create(builder, loc, value, elementAddress(values, number));
+  }
+  Value list = LLVM::AddressOfOp::create(builder, loc, pointerType, symbol);
+  func::CallOp::create(builder, loc, "lamina_run", TypeRange{},
+                       ValueRange{list, entries, values, func.getArgument(0), func.getArgument(2)});
+  func::ReturnOp::create(builder, loc);
 }
 
 LogicalResult HostLowering::run() {
-  pointerType = LLVM::LLVMPointerType::get(builder.getContext());
   builder.setInsertionPoint(host);
   auto type = builder.getFunctionType({pointerType, pointerType, pointerType}, {});
   func = func::FuncOp::create(builder, loc, host.getSymName(), type);
   for (NamedAttribute attr : host->getDiscardableAttrs())
     func->setAttr(attr.getName(), attr.getValue());
-  builder.setInsertionPointToStart(func.addEntryBlock());
 
-  for (BlockArgument arg : host.getArguments()) {
-    Value address = LLVM::GEPOp::create(builder, loc, pointerType, builder.getI64Type(), func.getArgument(0),
-                                        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(arg.getArgNumber())});
-    pointers[arg] = LLVM::LoadOp::create(builder, loc, pointerType, address);
-  }
-  // One block serves all launches: a launch has finished when it returns.
-  int64_t slots = 1;
-  host.walk([&](kernel::LaunchOp launch) {
-    slots = std::max<int64_t>(slots, launch.getIns().size() + launch.getOuts().size() +
-                                         launch.getSymbols().getNumResults());
-  });
-  Value one = LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), builder.getI64IntegerAttr(1));
-  block = LLVM::AllocaOp::create(builder, loc, pointerType, LLVM::LLVMArrayType::get(builder.getI64Type(), slots), one,
-                                 /*alignment=*/8);
-
+  AffineExpr zero = builder.getAffineConstantExpr(0);
+  for (BlockArgument arg : host.getArguments())
+    places[arg] = {arg.getArgNumber(), zero};
   DataLayout layout = DataLayout::closest(host);
   for (Operation &op : host.front()) {
-    loc = op.getLoc();
     if (auto launch = dyn_cast<kernel::LaunchOp>(op)) {
-      if (failed(lowerLaunch(launch)))
+      if (failed(addLaunch(launch)))
         return failure();
     } else if (auto alloc = dyn_cast<kernel::AllocOp>(op)) {
-      pointers[alloc] = offsetPointer(func.getArgument(2), getExpr(alloc.getOffset().getResult(0)));
+      places[alloc] = {kArena, alloc.getOffset().getResult(0)};
     } else if (auto view = dyn_cast<kernel::ViewOp>(op)) {
       int64_t bytes = layout.getTypeSize(cast<RankedTensorType>(view.getOperand().getType()).getElementType());
-      AffineExpr offset = view.getOffset().getResult(0) * bytes;
-      Value base = pointers.lookup(view.getOperand());
-      pointers[view] = offset == 0 ? base : offsetPointer(base, getExpr(offset));
-    } else if (op.hasTrait<OpTrait::ReturnLike>()) {
-      func::ReturnOp::create(builder, loc);
-    } else {
+      Place place = places.lookup(view.getOperand());
+      places[view] = {place.base, place.offset + view.getOffset().getResult(0) * bytes};
+    } else if (!op.hasTrait<OpTrait::ReturnLike>()) {
       return op.emitOpError("is no operation of a host function");
     }
   }
+  emit();
   symbolTable.remove(host);
   host.erase();
   symbolTable.insert(func);
@@ -198,13 +201,13 @@ struct LowerHost : lamina::impl::LowerHostBase<LowerHost> {
 
   void runOnOperation() override {
     SymbolTable symbolTable(getOperation());
-    if (!symbolTable.lookup("lamina_launch")) {
+    if (!symbolTable.lookup("lamina_run")) {
       OpBuilder builder = OpBuilder::atBlockBegin(getOperation().getBody());
       auto pointer = LLVM::LLVMPointerType::get(&getContext());
-      auto type = builder.getFunctionType({pointer, pointer, builder.getI64Type(), pointer}, {});
-      auto launch = func::FuncOp::create(builder, getOperation().getLoc(), "lamina_launch", type);
-      launch.setPrivate();
-      symbolTable.insert(launch);
+      auto type = builder.getFunctionType(SmallVector<Type>(5, pointer), {});
+      auto run = func::FuncOp::create(builder, getOperation().getLoc(), "lamina_run", type);
+      run.setPrivate();
+      symbolTable.insert(run);
     }
     for (auto host : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       if (isHost(host) && failed(HostLowering(host, symbolTable).run()))

@@ -58,8 +58,10 @@ def LowerHost : Pass<"lamina-lower-host", "mlir::ModuleOp"> {
     A planned host function becomes
     `func.func @main(%args: !llvm.ptr, %symbols: !llvm.ptr, %arena: !llvm.ptr)`:
     the pointers of its arguments, the values of its index symbols, and the
-    memory of its `kernel.alloc`s. Each launch fills one block on the stack and
-    calls `lamina_launch` with the number of programs that `kernel.grid` gives.
+    memory of its `kernel.alloc`s. The launches are a table of integers that
+    `lamina_run` goes through, so that a long program costs data and no code;
+    the function computes the sizes that are no constants, and names the
+    kernels.
 
     1. Every launch has its outputs as `outs`.
     2. Kernels are functions already (`lamina-lower-grid`).

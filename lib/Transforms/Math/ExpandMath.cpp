@@ -29,23 +29,12 @@ template <Value (*function)(const Emitter &, Value, Value)> Value binary(const E
 
 const llvm::StringMap<Expansion> &expansions() {
   static const llvm::StringMap<Expansion> table = {
-      {"math.atan", unary<expandAtan>},
-      {"math.atan2", binary<expandAtan2>},
-      {"math.cos", expandCos},
-      {"math.cosh", unary<expandCosh>},
-      {"math.erf", unary<expandErf>},
-      {"math.exp", unary<expandExp>},
-      {"math.exp2", unary<expandExp2>},
-      {"math.expm1", unary<expandExpm1>},
-      {"math.log", unary<expandLog>},
-      {"math.log10", unary<expandLog10>},
-      {"math.log1p", unary<expandLog1p>},
-      {"math.log2", unary<expandLog2>},
-      {"math.powf", binary<expandPow>},
-      {"math.rsqrt", unary<expandRsqrt>},
-      {"math.sin", expandSin},
-      {"math.sinh", unary<expandSinh>},
-      {"math.tanh", unary<expandTanh>},
+      {"math.atan", unary<expandAtan>},   {"math.atan2", binary<expandAtan2>}, {"math.cos", expandCos},
+      {"math.cosh", unary<expandCosh>},   {"math.erf", unary<expandErf>},      {"math.exp", unary<expandExp>},
+      {"math.exp2", unary<expandExp2>},   {"math.expm1", unary<expandExpm1>},  {"math.log", unary<expandLog>},
+      {"math.log10", unary<expandLog10>}, {"math.log1p", unary<expandLog1p>},  {"math.log2", unary<expandLog2>},
+      {"math.powf", binary<expandPow>},   {"math.rsqrt", unary<expandRsqrt>},  {"math.sin", expandSin},
+      {"math.sinh", unary<expandSinh>},   {"math.tanh", unary<expandTanh>},
   };
   return table;
 }

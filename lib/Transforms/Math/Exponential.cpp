@@ -1,6 +1,7 @@
 // exp and its relatives by Cody-Waite reduction: e^x = 2^n e^r, |r| <= ln(2)/2.
 #include "lib/Transforms/Math/Exponential.h"
 #include "lib/Transforms/Math/Coefficients.h"
+#include "llvm/ADT/SmallVector.h"
 
 using namespace mlir;
 using namespace lamina::math;
@@ -19,8 +20,13 @@ Reduced lamina::math::reduceExp(const Emitter &e, Value x, float scale, float bi
   return {r, e.bits(shifted)};
 }
 
-Value lamina::math::expOfRemainder(const Emitter &e, Value r) {
-  Value value = e.fma(e.polynomial(r, coefficients::exp), r, e.constant(1.0f));
+Value lamina::math::expOfRemainder(const Emitter &e, Value r, float scale) {
+  // The powers of the scale go into the coefficients, exactly.
+  llvm::SmallVector<float> c = {scale};
+  float power = scale;
+  for (float term : coefficients::exp)
+    c.push_back(term * (power *= scale));
+  Value value = e.polynomial(r, c);
   return e.fma(value, r, e.constant(1.0f));
 }
 
@@ -40,8 +46,7 @@ Value lamina::math::expandExp(const Emitter &e, Value x) {
 
 Factored lamina::math::factoredExp(const Emitter &e, Value x, float scale) {
   Reduced reduced = reduceExp(e, x, scale, 127.0f);
-  Value r = scale == 1.0f ? reduced.r : e.mul(reduced.r, e.constant(scale));
-  return {expOfRemainder(e, r), e.fromBits(e.shl(reduced.n, e.constant(23)))};
+  return {expOfRemainder(e, reduced.r, scale), e.fromBits(e.shl(reduced.n, e.constant(23)))};
 }
 
 Value lamina::math::expandExp2(const Emitter &e, Value x) {

@@ -10,8 +10,8 @@ struct Reduced {
 };
 /// Splits x * scale, |x * scale| < 2^8 ln(2); `scale` is a power of two, so that r keeps the unit of x.
 Reduced reduceExp(const Emitter &e, Value x, float scale, float bias);
-/// e^r for the remainder of a reduction.
-Value expOfRemainder(const Emitter &e, Value r);
+/// e^(r * scale) for the remainder of a reduction.
+Value expOfRemainder(const Emitter &e, Value r, float scale = 1.0f);
 /// value * 2^n for an n with a bias of 2 * 127, |n| < 2 * 126, rounded once.
 Value scaleByHalves(const Emitter &e, Value value, Value n);
 /// e^(x * scale) as a product that the caller may round together with a sum.

@@ -43,7 +43,7 @@ static Value withFallback(const Emitter &e, Operation *op, Value x, Value fast) 
   auto vector = dyn_cast<VectorType>(x.getType());
   if (vector) {
     auto flat = VectorType::get({vector.getNumElements()}, builder.getI1Type());
-    any = vector::ShapeCastOp::create(builder, loc, flat, large);
+    any = builder.createOrFold<vector::ShapeCastOp>(loc, flat, large);
     any = vector::ReductionOp::create(builder, loc, vector::CombiningKind::OR, any);
   }
   auto ifOp = scf::IfOp::create(builder, loc, x.getType(), any, /*withElseRegion=*/true);
@@ -51,7 +51,7 @@ static Value withFallback(const Emitter &e, Operation *op, Value x, Value fast) 
   Value slow;
   if (vector) {
     auto flat = VectorType::get({vector.getNumElements()}, vector.getElementType());
-    Value lanes = vector::ShapeCastOp::create(builder, loc, flat, x);
+    Value lanes = builder.createOrFold<vector::ShapeCastOp>(loc, flat, x);
     Value zero = arith::ConstantIndexOp::create(builder, loc, 0), one = arith::ConstantIndexOp::create(builder, loc, 1);
     Value count = arith::ConstantIndexOp::create(builder, loc, vector.getNumElements());
     auto loop = scf::ForOp::create(builder, loc, zero, count, one, ValueRange{lanes});
@@ -62,7 +62,7 @@ static Value withFallback(const Emitter &e, Operation *op, Value x, Value fast) 
     carried = vector::InsertOp::create(builder, loc, element, carried, OpFoldResult(lane));
     scf::YieldOp::create(builder, loc, carried);
     builder.setInsertionPointAfter(loop);
-    slow = vector::ShapeCastOp::create(builder, loc, vector, loop.getResult(0));
+    slow = builder.createOrFold<vector::ShapeCastOp>(loc, vector, loop.getResult(0));
   } else {
     slow = callLibm(builder, op, x);
   }

@@ -36,6 +36,14 @@ def SimplifyReshapes : InterfacePass<"lamina-simplify-reshapes", "::mlir::Functi
   ];
 }
 
+def EraseDead : InterfacePass<"lamina-erase-dead", "::mlir::FunctionOpInterface"> {
+  let summary = "erase ops without side effects whose results nothing uses";
+  let description = [{
+    Visits the ops from the last to the first, so that one sweep is enough, and
+    changes nothing else: the importer emits more than it turns out to need.
+  }];
+}
+
 def PrintSizes : InterfacePass<"lamina-print-sizes", "::mlir::FunctionOpInterface"> {
   let summary = "emit a remark at each op of tensors with the size expressions of its results";
   let description = [{

@@ -86,12 +86,14 @@ void DimClasses::add(Operation *op) {
   } else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
     llvm::SmallBitVector dropped = slice.getDroppedDims();
     unsigned next = 0;
-    for (auto [dim, offset, size, stride] : llvm::enumerate(slice.getMixedOffsets(), slice.getMixedSizes(), slice.getMixedStrides())) {
+    for (auto [dim, offset, size, stride] :
+         llvm::enumerate(slice.getMixedOffsets(), slice.getMixedSizes(), slice.getMixedStrides())) {
       if (dropped.test(dim))
         continue;
       unsigned kept = next++;
       int64_t sourceSize = slice.getSourceType().getDimSize(dim), resultSize = slice.getType().getDimSize(kept);
-      if (isConstantIntValue(offset, 0) && isConstantIntValue(stride, 1) && sourceSize == resultSize && sourceSize != ShapedType::kDynamic)
+      if (isConstantIntValue(offset, 0) && isConstantIntValue(stride, 1) && sourceSize == resultSize &&
+          sourceSize != ShapedType::kDynamic)
         join(idOf(slice.getSource().getAsOpaquePointer(), dim), idOf(slice.getResult().getAsOpaquePointer(), kept));
     }
   } else if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {

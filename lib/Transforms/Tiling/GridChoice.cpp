@@ -20,7 +20,8 @@ constexpr int64_t kUnknownSize = 512;
 
 class Chooser {
 public:
-  Chooser(kernel::FuncOp func, DimClasses &classes, const TileTarget &target) : func(func), classes(classes), target(target) {}
+  Chooser(kernel::FuncOp func, DimClasses &classes, const TileTarget &target)
+      : func(func), classes(classes), target(target) {}
 
   SmallVector<GridDim> run() {
     collectHeavyOps();
@@ -51,6 +52,7 @@ private:
   void collectHeavyOps();
   void collectCandidates();
   void keepShared();
+  SmallVector<GridDim *> getTransposedDims();
   void tilePointwise();
   void tileReduction();
   void tileContraction(linalg::LinalgOp op);
@@ -127,17 +129,52 @@ void Chooser::keepShared() {
   }
 }
 
-/// Whole inner dimensions, up to the number of elements that a program is given.
+/// Dimensions other than the last along which some input is contiguous.
+SmallVector<GridDim *> Chooser::getTransposedDims() {
+  SmallVector<GridDim *> result;
+  for (auto op : func.getBody().front().getOps<linalg::LinalgOp>())
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      AffineMap map = op.getMatchingIndexingMap(operand);
+      auto last = map.getNumResults() > 1 ? dyn_cast<AffineDimExpr>(map.getResults().back()) : nullptr;
+      if (!last)
+        continue;
+      unsigned dimClass = classes.getClass(op, last.getPosition());
+      for (GridDim &dim : MutableArrayRef<GridDim>(grid).drop_back())
+        if (dim.dimClass == dimClass && map.isFunctionOfDim(last.getPosition()) && !llvm::is_contained(result, &dim))
+          result.push_back(&dim);
+    }
+  return result;
+}
+
+/// Whole inner dimensions, up to the number of elements that a program is given. Where an input is contiguous along
+/// another dimension, a program takes whole cache lines of that one too.
 void Chooser::tilePointwise() {
-  int64_t left = target.pointwiseElements;
+  int64_t whole = 1;
+  for (unsigned i = 0; i < func.getOuts(); ++i) {
+    Value result = func.getBody().front().getTerminator()->getOperand(i);
+    int64_t elements = 1;
+    for (auto [dim, size] : llvm::enumerate(getArgumentSizes(func, func.getNumIns() + i)))
+      if (llvm::none_of(grid, [&](const GridDim &each) { return each.dimClass == classes.getClass(result, dim); }))
+        elements *= std::max<int64_t>(1, getEstimate(size));
+    whole = std::max(whole, elements);
+  }
+  int64_t left = std::max<int64_t>(1, target.pointwiseElements / whole);
+  if (grid.size() > 1)
+    for (GridDim *dim : getTransposedDims()) {
+      dim->tile = std::max<int64_t>(1, std::min(getStatic(dim->size).value_or(left), 4 * target.vectorLanes));
+      left = std::max<int64_t>(1, left / dim->tile);
+    }
   for (GridDim &dim : llvm::reverse(grid)) {
+    if (dim.tile)
+      continue;
     int64_t size = getStatic(dim.size).value_or(left);
     dim.tile = std::max<int64_t>(1, std::min(size, left));
     left /= dim.tile;
   }
 }
 
-/// Along rows: one row, or several short ones. Across rows: a block of columns, so that whole vectors are reduced at once.
+/// Along rows: one row, or several short ones. Across rows: a block of columns, so that whole vectors are reduced at
+/// once.
 void Chooser::tileReduction() {
   if (grid.empty())
     return;
@@ -168,8 +205,8 @@ void Chooser::tileReduction() {
   }
 }
 
-/// One batch entry; as many columns as keep the right operand's panel in half of the L2 cache; all rows, if the columns give enough
-/// programs, because each program packs its panel once.
+/// One batch entry; as many columns as keep the right operand's panel in half of the L2 cache; all rows, if the columns
+/// give enough programs, because each program packs its panel once.
 void Chooser::tileContraction(linalg::LinalgOp op) {
   AffineMap lhs = op.getIndexingMapsArray()[0], rhs = op.getIndexingMapsArray()[1];
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
@@ -206,14 +243,21 @@ void Chooser::tileContraction(linalg::LinalgOp op) {
       dims.erase(dims.begin());
     }
   };
-  takeOuter(columns);
   int64_t unit = 4 * target.vectorLanes;
+  // Columns that come in panels: inner ones are whole, and the outermost counts panels.
+  int64_t panel = 1;
+  while (columns.size() > 1 && getStatic(columns.back()->size) && panel * *getStatic(columns.back()->size) <= 4 * unit)
+    panel *= getStatic(columns.pop_back_val()->size).value();
+  takeOuter(columns);
   if (!columns.empty()) {
     GridDim &dim = *columns.front();
-    int64_t bytes = getElementTypeOrSelf(op->getOperand(1).getType()).getIntOrFloatBitWidth() / 8;
-    int64_t fits = std::max<int64_t>(unit, target.l2Bytes / 2 / std::max<int64_t>(1, depth * std::max<int64_t>(1, bytes)) / unit * unit);
-    int64_t share = llvm::alignTo(llvm::divideCeil(getEstimate(dim.size), llvm::divideCeil(wanted, std::max<int64_t>(1, programs))), unit);
-    dim.tile = std::min(fits, std::max(unit, share));
+    int64_t step = panel == 1 ? unit : 1;
+    int64_t bytes = std::max<int64_t>(1, getElementTypeOrSelf(op->getOperand(1).getType()).getIntOrFloatBitWidth() / 8);
+    int64_t fits =
+        std::max<int64_t>(step, target.l2Bytes / 2 / std::max<int64_t>(1, depth * bytes * panel) / step * step);
+    int64_t share = llvm::alignTo(
+        llvm::divideCeil(getEstimate(dim.size), llvm::divideCeil(wanted, std::max<int64_t>(1, programs))), step);
+    dim.tile = std::min(fits, std::max(step, share));
     programs *= llvm::divideCeil(getEstimate(dim.size), dim.tile);
   }
   if (rows.size() > 1 && programs < wanted)

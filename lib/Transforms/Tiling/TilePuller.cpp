@@ -34,7 +34,8 @@ OpFoldResult TilePuller::getSize(AffineExpr expr) {
     }
     operands.push_back(symbol);
   }
-  return known = affine::makeComposedFoldedAffineApply(builder, func.getLoc(), AffineMap::get(0, count, expr), operands);
+  return known =
+             affine::makeComposedFoldedAffineApply(builder, func.getLoc(), AffineMap::get(0, count, expr), operands);
 }
 
 OpFoldResult TilePuller::getDimSize(Value value, unsigned dim) {
@@ -64,7 +65,8 @@ OpFoldResult TilePuller::getDimSize(Value value, unsigned dim) {
     AffineExpr a, b;
     bindSymbols(builder.getContext(), a, b);
     for (int64_t source : collapse.getReassociationIndices()[dim])
-      product = affine::makeComposedFoldedAffineApply(builder, value.getLoc(), a * b, {product, getDimSize(collapse.getSrc(), source)});
+      product = affine::makeComposedFoldedAffineApply(builder, value.getLoc(), a * b,
+                                                      {product, getDimSize(collapse.getSrc(), source)});
     return product;
   }
   return tensor::getMixedSize(builder, value.getLoc(), value, dim);
@@ -142,9 +144,11 @@ Value TilePuller::tileSlice(Value value, const Tile &tile) {
     shape.push_back(getConstantIntValue(size).value_or(ShapedType::kDynamic));
   auto type = RankedTensorType::get(shape, extract.getType().getElementType());
   if (isExternal(extract.getSource()) && !extract.getSource().getDefiningOp<tensor::ExtractSliceOp>())
-    return tensor::ExtractSliceOp::create(builder, loc, type, extract.getSource(), inSource.offsets, inner.sizes, strides);
+    return tensor::ExtractSliceOp::create(builder, loc, type, extract.getSource(), inSource.offsets, inner.sizes,
+                                          strides);
   Value source = getTile(extract.getSource(), inSource);
-  if (source.getType() == type && llvm::all_of(strides, [](OpFoldResult stride) { return isConstantIntValue(stride, 1); }))
+  if (source.getType() == type &&
+      llvm::all_of(strides, [](OpFoldResult stride) { return isConstantIntValue(stride, 1); }))
     return source;
   return tensor::ExtractSliceOp::create(builder, loc, type, source, inner.offsets, inner.sizes, strides);
 }
@@ -182,7 +186,8 @@ Value TilePuller::tileReshape(Operation *op, const Tile &tile) {
   return tensor::CastOp::create(builder, loc, typeOf(elementType), getTile(cast<tensor::CastOp>(op).getSource(), tile));
 }
 
-/// A place for the tile of `value`: its destination where it is one of the kernel's outputs. `init` is what it starts from.
+/// A place for the tile of `value`: its destination where it is one of the kernel's outputs. `init` is what it starts
+/// from.
 Value TilePuller::tileInit(Value init, Value value, const Tile &tile) {
   if (auto fill = init.getDefiningOp<linalg::FillOp>()) {
     Value place = tileInit(fill.getOutputs().front(), value, tile);
@@ -213,13 +218,14 @@ Tile TilePuller::mapTile(AffineMap map, const Tile &loops) {
     }
     AffineExpr extent = expr.replaceDims(lasts) - expr.replaceDims(zeros) + 1;
     tile.offsets.push_back(affine::makeComposedFoldedAffineApply(builder, func.getLoc(), at, loops.offsets));
-    tile.sizes.push_back(
-        affine::makeComposedFoldedAffineApply(builder, func.getLoc(), AffineMap::get(map.getNumDims(), 0, extent), loops.sizes));
+    tile.sizes.push_back(affine::makeComposedFoldedAffineApply(
+        builder, func.getLoc(), AffineMap::get(map.getNumDims(), 0, extent), loops.sizes));
   }
   return tile;
 }
 
-/// The clone has the body of `op`, with loop indices shifted, and with temporaries that it reads at computed indices made whole.
+/// The clone has the body of `op`, with loop indices shifted, and with temporaries that it reads at computed indices
+/// made whole.
 void TilePuller::cloneBody(linalg::LinalgOp op, Operation *clone, ArrayRef<OpFoldResult> offsets) {
   IRMapping mapping;
   llvm::SetVector<Value> captured;

@@ -20,7 +20,9 @@ public:
   TilePuller(kernel::FuncOp func, mlir::OpBuilder &builder) : func(func), builder(builder) {}
 
   /// The tile `tile` of `value`, when it is computed, is written to `destination`, a tensor of the tile's sizes.
-  void setDestination(mlir::Value value, Tile tile, mlir::Value destination) { destinations.push_back({value, tile, destination}); }
+  void setDestination(mlir::Value value, Tile tile, mlir::Value destination) {
+    destinations.push_back({value, tile, destination});
+  }
   mlir::Value getTile(mlir::Value value, const Tile &tile);
 
   /// The whole of a tensor.

@@ -41,10 +41,16 @@ LaneValue BodyCloner::binary(function_ref<Value(Value, Value)> make, LaneValue l
 LaneValue BodyCloner::add(LaneValue lhs, LaneValue rhs) {
   if (lhs.isLinear() && rhs.isLinear())
     return LaneValue::linear(addIndex(b, loc, lhs.base, rhs.base), lhs.step + rhs.step);
-  if (lhs.isUniform() && constantOf(lhs.base) == 0)
-    return rhs;
+  if (lhs.isUniform())
+    std::swap(lhs, rhs);
   if (rhs.isUniform() && constantOf(rhs.base) == 0)
     return lhs;
+  if (rhs.isUniform() && lhs.isClamped()) {
+    lhs.base = addIndex(b, loc, lhs.base, rhs.base);
+    for (Clamp &clamp : lhs.clamps)
+      clamp.bound = addIndex(b, loc, clamp.bound, rhs.base);
+    return lhs;
+  }
   return binary([&](Value l, Value r) -> Value { return arith::AddIOp::create(b, loc, l, r); }, lhs, rhs);
 }
 
@@ -105,6 +111,19 @@ LaneValue BodyCloner::affine(AffineExpr expr, ArrayRef<LaneValue> dims, ArrayRef
       lhs, rhs);
 }
 
+/// Keeps a minimum or maximum of `base + lane * step` and a scalar as a clamp.
+static bool cloneClamp(Operation *op, ArrayRef<LaneValue> operands, LaneValue &result) {
+  if (!isa<arith::MinSIOp, arith::MaxSIOp>(op) || !op->getResult(0).getType().isIndex())
+    return false;
+  unsigned scalar = operands[0].isUniform() ? 0 : 1;
+  const LaneValue &moving = operands[1 - scalar];
+  if (!operands[scalar].isUniform() || !moving.base || moving.step == 0)
+    return false;
+  result = moving;
+  result.clamps.push_back({isa<arith::MaxSIOp>(op), operands[scalar].base});
+  return true;
+}
+
 /// Keeps `base + lane * step` through the arithmetic on indices that preserves it.
 bool BodyCloner::cloneLinear(Operation *op, ArrayRef<LaneValue> operands, LaneValue &result) {
   if (op->getNumResults() != 1 || !llvm::all_of(operands, [](const LaneValue &v) { return v.isLinear(); }))
@@ -136,16 +155,18 @@ bool BodyCloner::cloneLinear(Operation *op, ArrayRef<LaneValue> operands, LaneVa
 }
 
 LaneValue BodyCloner::cloneElementwise(Operation *op, ArrayRef<LaneValue> operands) {
-  LaneValue linear;
-  if (cloneLinear(op, operands, linear))
-    return linear;
-  bool uniform = llvm::all_of(operands, [](const LaneValue &v) { return v.isUniform(); });
+  LaneValue index;
+  if (cloneLinear(op, operands, index) || cloneClamp(op, operands, index))
+    return index;
+  bool divides = isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp,
+                     arith::CeilDivSIOp, arith::CeilDivUIOp>(op);
+  bool uniform = llvm::all_of(operands, [](const LaneValue &v) { return v.isUniform(); }) &&
+                 !(divides && context.conditional && context.lanes > 1);
   SmallVector<Value> mapped;
   for (const LaneValue &operand : operands)
     mapped.push_back(uniform ? operand.base : asVector(b, loc, context, operand));
-  if (!uniform && context.mask &&
-      isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
-          arith::CeilDivUIOp>(op)) {
+  // A divisor that all lanes share is the divisor of a lane that exists, unless none does.
+  if (divides && !uniform && context.mask && (context.conditional || !operands[1].isUniform())) {
     // An integer division of lanes that do not exist must not trap.
     Value one = arith::ConstantOp::create(b, loc, b.getOneAttr(mapped[1].getType()));
     mapped[1] = arith::SelectOp::create(b, loc, context.mask, mapped[1], one);
@@ -200,7 +221,8 @@ bool BodyCloner::isReady(Operation *op, Block &body, bool last) const {
     return true;
   if (auto index = dyn_cast<linalg::IndexOp>(op))
     return dims[index.getDim()].base != nullptr;
-  if (op->getNumRegions() != 0 || !isMemoryEffectFree(op))
+  // What can trap stays inside: the loops around it may be empty.
+  if (op->getNumRegions() != 0 || !isPure(op))
     return false;
   return llvm::all_of(op->getOperands(),
                       [&](Value operand) { return operand.getParentBlock() != &body || values.contains(operand); });

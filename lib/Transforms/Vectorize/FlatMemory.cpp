@@ -3,6 +3,7 @@
 // memref<..xi1> holds a byte an element, but a vector of i1 is loaded as packed bits. So a buffer of i1 is accessed as
 // i8 through an unrealized cast: both memref types become the same LLVM descriptor, and the cast disappears there.
 #include "lib/Transforms/Vectorize/FlatMemory.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 
@@ -54,10 +55,6 @@ OpFoldResult lamina::mulIndex(OpBuilder &b, Location loc, OpFoldResult lhs, OpFo
   return mulIndex(b, loc, toValue(b, loc, lhs), toValue(b, loc, rhs));
 }
 
-Type LaneValue::scalarType() const {
-  return base ? base.getType() : cast<VectorType>(vector.getType()).getElementType();
-}
-
 /// The constant vector 0, step, 2 * step, ...
 static Value laneSteps(OpBuilder &b, Location loc, Type element, int64_t lanes, int64_t step) {
   auto type = VectorType::get({lanes}, element);
@@ -68,19 +65,34 @@ static Value laneSteps(OpBuilder &b, Location loc, Type element, int64_t lanes, 
   return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, values));
 }
 
+static Value clampTo(OpBuilder &b, Location loc, Value value, bool isMax, Value bound) {
+  if (isMax)
+    return arith::MaxSIOp::create(b, loc, value, bound);
+  return arith::MinSIOp::create(b, loc, value, bound);
+}
+
+static Value broadcast(OpBuilder &b, Location loc, int64_t lanes, Value scalar) {
+  auto type = VectorType::get({lanes}, scalar.getType());
+  Attribute constant;
+  if (matchPattern(scalar, m_Constant(&constant)))
+    return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, constant));
+  return vector::BroadcastOp::create(b, loc, type, scalar);
+}
+
 Value lamina::asVector(OpBuilder &b, Location loc, const LaneContext &context, LaneValue value) {
   if (value.vector)
     return value.vector;
-  if (context.lanes == 1)
-    return value.base;
-  auto type = VectorType::get({context.lanes}, value.base.getType());
-  Attribute constant;
-  if (value.step == 0 && matchPattern(value.base, m_Constant(&constant)))
-    return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, constant));
-  Value splat = vector::BroadcastOp::create(b, loc, type, value.base);
-  if (value.step == 0)
-    return splat;
-  return arith::AddIOp::create(b, loc, splat, laneSteps(b, loc, value.base.getType(), context.lanes, value.step));
+  Value result = value.base;
+  if (context.lanes > 1) {
+    result = broadcast(b, loc, context.lanes, value.base);
+    if (value.step != 0)
+      result =
+          arith::AddIOp::create(b, loc, result, laneSteps(b, loc, value.base.getType(), context.lanes, value.step));
+  }
+  for (const Clamp &clamp : value.clamps)
+    result = clampTo(b, loc, result, clamp.isMax,
+                     context.lanes > 1 ? broadcast(b, loc, context.lanes, clamp.bound) : clamp.bound);
+  return result;
 }
 
 FlatMemory FlatMemory::get(OpBuilder &b, Location loc, Value memref) {
@@ -145,39 +157,75 @@ static Value zeros(OpBuilder &b, Location loc, VectorType type) {
 /// Splits the index of a gather or scatter into a scalar start and a vector of distances from it.
 static std::pair<Value, Value> splitIndex(OpBuilder &b, Location loc, const LaneContext &context, LaneValue index) {
   if (!index.isLinear())
-    return {constantIndex(b, loc, 0), index.vector};
+    return {constantIndex(b, loc, 0), asVector(b, loc, context, index)};
   // Narrow distances make a gather half as wide.
   bool narrow = std::abs(index.step) < (int64_t(1) << 31) / context.lanes;
   Type type = narrow ? Type(b.getI32Type()) : Type(b.getIndexType());
   return {index.base, laneSteps(b, loc, type, context.lanes, index.step)};
 }
 
+/// Loads one vector of the elements as they are stored.
+Value FlatMemory::loadLanes(OpBuilder &b, Location loc, const LaneContext &context, LaneValue index) const {
+  auto type = VectorType::get({context.lanes}, cast<MemRefType>(flat.getType()).getElementType());
+  if (index.isLinear() && index.step == 1) {
+    if (context.mask)
+      return vector::MaskedLoadOp::create(b, loc, type, flat, ValueRange{index.base}, context.mask,
+                                          zeros(b, loc, type));
+    return vector::LoadOp::create(b, loc, type, flat, ValueRange{index.base});
+  }
+  auto [start, distances] = splitIndex(b, loc, context, index);
+  return vector::GatherOp::create(b, loc, type, flat, ValueRange{start}, distances, fullMask(b, loc, context),
+                                  zeros(b, loc, type));
+}
+
+/// Loads consecutive elements whose index is clamped, as the parts of a concatenation or a padding do. Nearly always
+/// either no lane is clamped, and this is one contiguous load, or all are, and this is one element. Only the steps
+/// that cross a bound gather.
+Value FlatMemory::loadClamped(OpBuilder &b, Location loc, const LaneContext &context, LaneValue index) const {
+  auto clamped = [&](Value value) {
+    for (const Clamp &clamp : index.clamps)
+      value = clampTo(b, loc, value, clamp.isMax, clamp.bound);
+    return value;
+  };
+  Value first = clamped(index.base);
+  Value last = clamped(addIndex(b, loc, index.base, constantIndex(b, loc, context.lanes - 1)));
+  Value distance = arith::SubIOp::create(b, loc, last, first);
+  auto distanceIs = [&](int64_t value) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, distance, constantIndex(b, loc, value));
+  };
+  auto yield = [&](Value value) { scf::YieldOp::create(b, loc, value); };
+  auto contiguous = [&](OpBuilder &, Location) { yield(loadLanes(b, loc, context, LaneValue::linear(first, 1))); };
+  auto gather = [&](OpBuilder &, Location) {
+    yield(loadLanes(b, loc, context, LaneValue::lanes(asVector(b, loc, context, index))));
+  };
+  auto outside = [&](OpBuilder &, Location) {
+    auto single = [&](OpBuilder &, Location) {
+      Value element = memref::LoadOp::create(b, loc, flat, ValueRange{first});
+      yield(broadcast(b, loc, context.lanes, element));
+    };
+    yield(scf::IfOp::create(b, loc, distanceIs(0), single, gather).getResult(0));
+  };
+  if (context.conditional)
+    return scf::IfOp::create(b, loc, distanceIs(context.lanes - 1), contiguous, gather).getResult(0);
+  return scf::IfOp::create(b, loc, distanceIs(context.lanes - 1), contiguous, outside).getResult(0);
+}
+
 LaneValue FlatMemory::load(OpBuilder &b, Location loc, const LaneContext &context, LaneValue index) const {
   Type stored = cast<MemRefType>(flat.getType()).getElementType();
   bool isBool = element.isInteger(1);
   if (context.lanes == 1 || (index.isUniform() && !context.conditional)) {
-    Value value = memref::LoadOp::create(b, loc, flat, ValueRange{index.base});
+    Value value = memref::LoadOp::create(b, loc, flat, ValueRange{asVector(b, loc, LaneContext(), index)});
     if (isBool) {
       Value zero = arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(0));
       value = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zero);
     }
     return LaneValue::uniform(value);
   }
-  auto type = VectorType::get({context.lanes}, stored);
-  Value value;
-  if (index.isLinear() && index.step == 1) {
-    if (context.mask)
-      value =
-          vector::MaskedLoadOp::create(b, loc, type, flat, ValueRange{index.base}, context.mask, zeros(b, loc, type));
-    else
-      value = vector::LoadOp::create(b, loc, type, flat, ValueRange{index.base});
-  } else {
-    auto [start, distances] = splitIndex(b, loc, context, index);
-    value = vector::GatherOp::create(b, loc, type, flat, ValueRange{start}, distances, fullMask(b, loc, context),
-                                     zeros(b, loc, type));
-  }
+  Value value =
+      index.isClamped() && index.step == 1 ? loadClamped(b, loc, context, index) : loadLanes(b, loc, context, index);
   if (isBool)
-    value = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zeros(b, loc, type));
+    value = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value,
+                                  zeros(b, loc, VectorType::get({context.lanes}, stored)));
   return LaneValue::lanes(value);
 }
 

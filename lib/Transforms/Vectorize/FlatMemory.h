@@ -16,19 +16,26 @@ mlir::Value toValue(mlir::OpBuilder &b, mlir::Location loc, mlir::OpFoldResult v
 /// The value if it is known while compiling.
 std::optional<int64_t> constantOf(mlir::OpFoldResult value);
 
-/// One value, for all lanes of a vector step. Three forms: the same scalar in each lane; `base + lane * step` with a
-/// constant step (indices only); or a vector.
+/// A minimum or maximum with a scalar.
+struct Clamp {
+  bool isMax;
+  mlir::Value bound;
+};
+
+/// One value, for all lanes of a vector step. Four forms: the same scalar in each lane; `base + lane * step` with a
+/// constant step; that, clamped (both for indices only); or a vector.
 struct LaneValue {
   mlir::Value base;
   int64_t step = 0;
+  llvm::SmallVector<Clamp, 2> clamps; ///< in the order in which they apply
   mlir::Value vector;
 
-  static LaneValue uniform(mlir::Value value) { return {value, 0, nullptr}; }
-  static LaneValue linear(mlir::Value base, int64_t step) { return {base, step, nullptr}; }
-  static LaneValue lanes(mlir::Value vector) { return {nullptr, 0, vector}; }
-  bool isUniform() const { return base && step == 0; }
-  bool isLinear() const { return base != nullptr; }
-  mlir::Type scalarType() const;
+  static LaneValue uniform(mlir::Value value) { return {value, 0, {}, nullptr}; }
+  static LaneValue linear(mlir::Value base, int64_t step) { return {base, step, {}, nullptr}; }
+  static LaneValue lanes(mlir::Value vector) { return {nullptr, 0, {}, vector}; }
+  bool isUniform() const { return isLinear() && step == 0; }
+  bool isLinear() const { return base != nullptr && clamps.empty(); }
+  bool isClamped() const { return base != nullptr && !clamps.empty(); }
 };
 
 /// Lanes of the current step: how many, and which of them are inside of the iteration space (null: all).
@@ -57,6 +64,10 @@ struct FlatMemory {
   LaneValue load(mlir::OpBuilder &b, mlir::Location loc, const LaneContext &context, LaneValue index) const;
   void store(mlir::OpBuilder &b, mlir::Location loc, const LaneContext &context, LaneValue index,
              LaneValue value) const;
+
+private:
+  mlir::Value loadLanes(mlir::OpBuilder &b, mlir::Location loc, const LaneContext &context, LaneValue index) const;
+  mlir::Value loadClamped(mlir::OpBuilder &b, mlir::Location loc, const LaneContext &context, LaneValue index) const;
 };
 
 } // namespace lamina

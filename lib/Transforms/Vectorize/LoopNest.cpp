@@ -265,6 +265,8 @@ static std::optional<int64_t> factorOf(const LoopNest &nest, Value index, unsign
     return factors[0] - factors[1];
   if (isa<arith::IndexCastOp>(def))
     return factors[0];
+  if (isa<arith::MinSIOp, arith::MaxSIOp>(def) && (factors[0] == 0 || factors[1] == 0)) // a clamp: see loadClamped
+    return factors[0] + factors[1];
   return std::nullopt;
 }
 
@@ -325,7 +327,10 @@ void LoopNest::chooseVectorLoop(const VectorTarget &target) {
     body.walk([&](memref::LoadOp load) {
       std::optional<int64_t> step = stepOf(*this, load, loop.dim);
       cost += step == 0 ? 0.1 : step == 1 ? 1 : lanes * 0.75;
-      gathers |= step != 0 && step != 1;
+      bool clamped = llvm::any_of(load.getIndices(), [](Value index) {
+        return isa_and_nonnull<arith::MinSIOp, arith::MaxSIOp>(index.getDefiningOp());
+      });
+      gathers |= clamped || (step != 0 && step != 1);
     });
     if (loop.reduction)
       cost += 6.0 / (size ? std::max<double>(1, *size / lanes) : 16); // combining the lanes at the end

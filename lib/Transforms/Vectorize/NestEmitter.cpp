@@ -231,13 +231,48 @@ NestEmitter::Values NestEmitter::forLoop(Value begin, Value end, int64_t step, V
   return llvm::to_vector(ValueRange(loop.getResults()));
 }
 
+/// Terms of a sum that are added one after the other.
+static constexpr int64_t kCascade = 64;
+
+NestEmitter::Values NestEmitter::cascadeLoop(unsigned level, Value end, int64_t step, Values accumulators,
+                                             function_ref<Values(Value, Values)> body) {
+  Value begin = constantIndex(b, loc, 0);
+  auto inFloats = [&](unsigned index) {
+    const Output &output = nest.outputs[index];
+    return output.kind == vector::CombiningKind::ADD && isa<FloatType>(nest.accesses[output.access].memory.element);
+  };
+  std::optional<int64_t> last = getConstantIntValue(end);
+  // Only the innermost loop carries accumulators that have begun.
+  if (accumulators.empty() || level + 1 != order.size() || llvm::none_of(reductions, inFloats) ||
+      (last && *last <= 2 * kCascade * step))
+    return forLoop(begin, end, step, accumulators, body);
+  return forLoop(begin, end, kCascade * step, accumulators, [&](Value block, Values outer) {
+    Value limit = arith::AddIOp::create(b, loc, block, constantIndex(b, loc, kCascade * step));
+    if (!last || *last % (kCascade * step))
+      limit = arith::MinSIOp::create(b, loc, limit, end);
+    Values fresh;
+    for (auto [index, value] : llvm::zip(reductions, outer)) {
+      const Output &output = nest.outputs[index];
+      TypedAttr identity = identityOf(b, output.kind, nest.accesses[output.access].memory.element);
+      if (auto vector = dyn_cast<VectorType>(value.getType()))
+        identity = DenseElementsAttr::get(vector, Attribute(identity));
+      fresh.push_back(arith::ConstantOp::create(b, loc, identity));
+    }
+    Values sums = forLoop(block, limit, step, fresh, body);
+    for (auto [i, index] : llvm::enumerate(reductions))
+      sums[i] = combine(nest.outputs[index], outer[i], sums[i]);
+    return sums;
+  });
+}
+
 NestEmitter::Values NestEmitter::emitLoop(unsigned level, Scope &scope, Values accumulators) {
   const Loop &loop = nest.loops[order[level]];
-  return forLoop(constantIndex(b, loc, 0), toValue(b, loc, loop.size), 1, accumulators, [&](Value iv, Values inner) {
+  auto body = [&](Value iv, Values inner) {
     Scope nested = scope;
     enter(nested, loop.dim, LaneValue::uniform(iv), level + 1 == order.size());
     return emitLevel(level + 1, nested, inner);
-  });
+  };
+  return cascadeLoop(level, toValue(b, loc, loop.size), 1, accumulators, body);
 }
 
 NestEmitter::Values NestEmitter::emitVectorLoop(unsigned level, Scope &scope, Values accumulators) {
@@ -250,8 +285,8 @@ NestEmitter::Values NestEmitter::emitVectorLoop(unsigned level, Scope &scope, Va
     return emitLevel(level + 1, nested, inner);
   };
   auto fullSteps = [&](Value end) {
-    accumulators = forLoop(constantIndex(b, loc, 0), end, nest.lanes, accumulators,
-                           [&](Value iv, Values inner) { return step(iv, nest.lanes, nullptr, inner); });
+    accumulators = cascadeLoop(level, end, nest.lanes, accumulators,
+                               [&](Value iv, Values inner) { return step(iv, nest.lanes, nullptr, inner); });
   };
   auto maskType = [&](int64_t lanes) { return VectorType::get({lanes}, b.getI1Type()); };
 

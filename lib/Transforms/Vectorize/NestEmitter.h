@@ -34,6 +34,10 @@ private:
   void finishAccumulators(Scope &scope, Values accumulators);
   /// Folds vectors of partial results until they have `lanes` lanes.
   Values narrowAccumulators(Values accumulators, int64_t lanes);
+  /// A loop from 0 that carries accumulators in blocks where it is the innermost: each block sums on its own and is
+  /// added to the rest, so that a long sum in floats loses no more digits than a pairwise one of PyTorch's does.
+  Values cascadeLoop(unsigned level, mlir::Value end, int64_t step, Values accumulators,
+                     llvm::function_ref<Values(mlir::Value, Values)> body);
   Values forLoop(mlir::Value begin, mlir::Value end, int64_t step, Values accumulators,
                  llvm::function_ref<Values(mlir::Value, Values)> body);
   mlir::Value combine(const Output &output, mlir::Value lhs, mlir::Value rhs);

@@ -20,6 +20,11 @@ def VectorizeLoops : Pass<"lamina-vectorize-loops"> {
       lane has its own accumulator. Lanes outside of the iteration space never
       reach an accumulator.
     * Any other reduction runs in order, as scalar loops (a remark says so).
+    * Reads that are contiguous along another loop than the writes are done in
+      squares, transposed by shuffles; the square is a `memref.alloca` at the
+      entry of the function.
+    * A load in the body whose last index follows the vector loop is contiguous;
+      if that index is clamped, only the steps that cross the bound gather.
     * i1 buffers hold one byte an element, and are accessed as i8.
 
     Linear in the size of the bodies: each is emitted at most twice a loop.

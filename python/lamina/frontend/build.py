@@ -81,6 +81,7 @@ def build(
         ranges=[imported.ranges[symbol] for symbol in imported.symbols],
         in_spec=in_spec,
         out_spec=out_spec,
+        graph=graph_module,
     )
     if split is not None:
         return Built(program, lambda: split.bound(program))

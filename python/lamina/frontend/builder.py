@@ -33,6 +33,11 @@ FLOATS = frozenset((torch.float64, torch.float32, torch.float16, torch.bfloat16)
 HALVES = frozenset((torch.float16, torch.bfloat16))
 
 
+def element_type(dtype: torch.dtype) -> ir.Type:
+    """The element type of tensors of a dtype."""
+    return _ELEMENT_TYPES[dtype]()
+
+
 class Value:
     """An SSA value with its sizes and torch dtype."""
 
@@ -103,7 +108,10 @@ class Builder:
         return Value(prim.constant(dense, results=[type_]), sizes, dtype)
 
     def scalar(self, value: Scalar, dtype: torch.dtype) -> Value:
-        """A 0-d constant."""
+        """A 0-d constant; integers wrap around as in a conversion."""
+        if dtype not in FLOATS and dtype is not torch.bool:
+            info = torch.iinfo(dtype)
+            value = (int(value) - info.min) % (1 << info.bits) + info.min
         return self.literal(value, dtype)
 
     def full(self, value: Union[Scalar, Value], sizes: Sequence[Size], dtype: torch.dtype) -> Value:

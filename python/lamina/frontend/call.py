@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import sympy
 import torch
@@ -30,6 +30,11 @@ class _Printer(PythonPrinter):
         self.names = names
 
     def _print_Symbol(self, expr: sympy.Symbol) -> str:
+        if expr not in self.names:
+            raise CompileError(
+                f"the size {expr} of a tensor that the program reads or returns depends on data",
+                hint='use torch.compile(model, backend="lamina"), which gives such parts of a program to PyTorch.',
+            )
         return self.names[expr]
 
 
@@ -40,9 +45,17 @@ class CallableProgram:
         program: the program.
         executable: what a target made of it.
         signature: the model's, to accept arguments by name or position alike; None if there is none.
+        target: the name of the target that made the executable.
     """
 
-    def __init__(self, program: Program, executable: Executable, signature: Optional[inspect.Signature] = None):
+    def __init__(
+        self,
+        program: Program,
+        executable: Executable,
+        signature: Optional[inspect.Signature] = None,
+        target: Optional[str] = None,
+    ):
+        self.target = target
         self.program = program
         self.executable = executable
         self._signature = signature
@@ -64,6 +77,69 @@ class CallableProgram:
             return self._flat_call(args)
         return self._flat_call(self._leaves(args, kwargs))
 
+    def ir(self, phase: str = "prim") -> Union[str, bytes]:
+        """The program at one of its layers, as text (of ``obj``: bytes). It is made anew.
+
+        Args:
+            phase: ``fx``, ``prim``, ``linalg`` (the whole program in plain linalg), or a phase or a kind of code of the
+                target, such as ``fused``, ``planned``, ``tiled``, ``llvm``, ``asm``.
+
+        Raises:
+            ValueError: there is no such phase.
+            CompileError: the program is split around eager calls, or cannot be taken to the phase.
+        """
+        from lamina.compiler import emit
+        from lamina.targets import get_target
+
+        if phase == "fx" and self.program.graph is not None:
+            return self.program.graph.print_readable(print_output=False, colored=False)
+        if self.program.module is None:
+            raise CompileError(
+                "the program is split around calls that PyTorch runs, and has no module of its own",
+                hint='Compile with fallback="error" to be told which call it is.',
+            )
+        return emit(self.program.module, phase, get_target(self.target or "cpu"))
+
+    @property
+    def kernels(self) -> list[str]:
+        """The names of the kernels; none of a target that has no kernels."""
+        return list(getattr(self.executable, "kernels", ()))
+
+    def peak_memory(self, *args: Any, **kwargs: Any) -> int:
+        """Bytes that a call allocates: its results and its temporary memory, less what the caller has.
+
+        Args:
+            args, kwargs: arguments as of a call; only their sizes matter. None are needed if all sizes are static.
+
+        Raises:
+            TypeError, ValueError: as a call does.
+        """
+        symbols = self._symbols(args, kwargs)
+        values = dict(zip(self.program.symbols, symbols))
+        total = len(self.program.checks)
+        for result in self.program.results:
+            count = 1
+            for size in result.sizes:
+                count *= int(size.subs(values)) if isinstance(size, sympy.Expr) else size
+            total += count * result.dtype.itemsize
+        arena = getattr(self.executable, "arena_bytes", None)
+        return total + (arena(symbols) if arena is not None else 0)
+
+    def _symbols(self, args: tuple, kwargs: dict) -> list[int]:
+        """The values of the symbols in a call."""
+        if not self.program.symbols:
+            return []
+        leaves = self._leaves(args, kwargs)
+        explain(self.program, leaves)
+        values: dict[sympy.Symbol, int] = {}
+        for spec, leaf in zip(self.program.inputs, leaves):
+            actual = leaf.shape if spec.kind == "tensor" else [leaf]
+            values.update({s: int(n) for s, n in zip(spec.sizes, actual) if isinstance(s, sympy.Symbol)})
+        for symbol in self.program.symbols:
+            if symbol not in values:
+                raise ValueError(f"the size {symbol} is no dimension of an argument")
+        return [values[symbol] for symbol in self.program.symbols]
+
     def _leaves(self, args: tuple, kwargs: dict) -> list[Any]:
         """The leaves of the user's arguments, in the structure of the arguments that the program was compiled with."""
         if len(args) != self._positional or list(kwargs) != self._keywords:
@@ -77,7 +153,11 @@ class CallableProgram:
         if set(kwargs) == set(self._keywords) and len(args) == self._positional:
             return args, {name: kwargs[name] for name in self._keywords}
         if self._signature is None:
-            raise TypeError(f"expected {self._positional} positional arguments and the keywords {self._keywords}, got {len(args)} and {list(kwargs)}")
+            wanted = ", ".join(spec.name for spec in self.program.inputs)
+            raise TypeError(
+                f"expected {self._positional} arguments by position and {self._keywords or 'none'} by name ({wanted}), "
+                f"got {len(args)} and {list(kwargs) or 'none'}"
+            )
         names = list(self._signature.parameters)
         bound = self._signature.bind(*args, **kwargs).arguments
         wanted = names[: self._positional] + self._keywords
@@ -198,6 +278,7 @@ def generate(program: Program, executable: Executable, guard: bool = True) -> Ca
         empty=torch.empty,
         no_grad=torch.no_grad,
         boolean=torch.bool,
+        strided=torch.strided,
         execute=executable,
         explain=functools.partial(explain, program),
         fail=_fail,
@@ -238,7 +319,7 @@ def _emit_guards(source: _Source, program: Program) -> None:
         elif spec.kind == "size":
             conditions.append(f"isinstance(a{i}, int)")
         else:
-            test = f"isinstance(a{i}, torch_Tensor) and a{i}.dtype is {source.bind('d', spec.dtype)} and "
+            test = f"isinstance(a{i}, torch_Tensor) and a{i}.dtype is {source.bind('d', spec.dtype)} and a{i}.layout is strided and "
             test += f"a{i}.is_cpu" if device == "cpu" else f"a{i}.device.type == {device!r}"
             static = all(isinstance(size, int) for size in spec.sizes)
             test += f" and a{i}.shape == {source.tuple(spec.sizes)}" if static else f" and a{i}.dim() == {len(spec.sizes)}"
@@ -250,9 +331,11 @@ def _emit_guards(source: _Source, program: Program) -> None:
 def _emit_symbols(source: _Source, program: Program, guard: bool) -> None:
     """Values of the symbols, from the first size that each is; all other sizes must then be what they say."""
     places: list[tuple[Size, str]] = []
+    dynamic = set()
     for i, spec in enumerate(program.inputs):
         if spec.kind == "tensor" and not all(isinstance(size, int) for size in spec.sizes):
             source.emit(f"h{i} = a{i}.shape")
+            dynamic.add(f"h{i}")
         for dim, size in enumerate(spec.sizes):
             places.append((size, f"h{i}[{dim}]" if spec.kind == "tensor" else f"a{i}"))
     numbers = {symbol: number for number, symbol in enumerate(program.symbols)}
@@ -267,10 +350,19 @@ def _emit_symbols(source: _Source, program: Program, guard: bool) -> None:
             homes[symbol] = ""
     if not guard:
         return
+    # a tensor whose sizes are all known was compared whole
+    whole = {i for i, spec in enumerate(program.inputs) if all(isinstance(size, int) for size in spec.sizes)}
     relations = []
+    for i, spec in enumerate(program.inputs):
+        if spec.kind == "tensor" and i not in whole:
+            relations += [f"h{i}[{dim}] == {size}" for dim, size in enumerate(spec.sizes) if isinstance(size, int)]
+        elif spec.kind == "size" and i in whole:
+            relations += [f"a{i} == {spec.sizes[0]}"]
     for size, place in places:
         if isinstance(size, sympy.Expr) and homes.get(size) != place and size.free_symbols <= set(homes):
             relations.append(f"{place} == {source.size(size)}")
+        elif isinstance(size, int) and place.partition("[")[0] in dynamic:
+            relations.append(f"{place} == {size}")
     for (low, high), symbol in zip(program.ranges, program.symbols):
         name = f"s{numbers[symbol]}"
         if high is not None:
@@ -297,6 +389,9 @@ def _emit_inputs(source: _Source, program: Program) -> None:
     arguments = [a for a in program.arguments if a.constant is None]
     for number, (argument, where) in enumerate(zip(arguments, program.sources)):
         name = f"a{where}" if isinstance(where, int) else source.bind("w", program.tensors[where])
+        if argument.opaque:
+            source.emit(f"i{number} = {name}")
+            continue
         permuted = argument.permutation != tuple(range(len(argument.permutation)))
         if permuted:
             source.emit(f"i{number} = {name}.permute({argument.permutation})")
@@ -305,6 +400,8 @@ def _emit_inputs(source: _Source, program: Program) -> None:
 
 
 def _emit_results(source: _Source, program: Program) -> None:
+    if program.module is None:
+        return
     device = source.bind("device", program.device)
     for number, result in enumerate(program.results):
         dtype = source.bind("d", result.dtype)
@@ -321,6 +418,13 @@ def _emit_results(source: _Source, program: Program) -> None:
 
 def _emit_run(source: _Source, program: Program) -> None:
     inputs = ", ".join(f"i{k}" for k in range(len(program.sources)))
+    if program.module is None:
+        symbols = ", ".join(f"s{k}" for k in range(len(program.symbols)))
+        source.emit(f"outputs = [None] * {len(program.results)}")
+        source.emit(f"execute([{inputs}], outputs, [{symbols}])")
+        if program.results:
+            source.emit("".join(f"r{k}, " for k in range(len(program.results))) + "= outputs")
+        return
     outputs = ", ".join([f"o{k}" for k in range(len(program.results))] + [f"c{k}" for k in range(len(program.checks))])
     symbols = ", ".join(f"s{k}" for k in range(len(program.symbols)))
     source.emit(f"execute([{inputs}], [{outputs}], [{symbols}])")

@@ -8,6 +8,7 @@ from typing import Any, Optional
 import torch
 import torch.fx
 
+from lamina.errors import CompileError
 from lamina.logging import get_logger
 from lamina.options import Options
 
@@ -53,13 +54,32 @@ def backend(
         with unset_fake_temporarily():
             return compile_aot_graph(gm, bound, _frozen(gm, weights, len(example_inputs)))
 
-    return aot_autograd(
+    compiler = aot_autograd(
         fw_compiler=compile_training,
         bw_compiler=compile_training,
         inference_compiler=compile_inference,
         partition_fn=min_cut_rematerialization_partition,
         decompositions=decompositions(),
-    )(graph_module, example_inputs)
+    )
+    try:
+        return compiler(graph_module, example_inputs)
+    except CompileError as error:
+        raise _unwrapped(error) from None
+
+
+def _unwrapped(error: CompileError) -> CompileError:
+    """The error as one that TorchDynamo hands to the user as it is, instead of as its own BackendCompilerFailed."""
+    from torch._dynamo.exc import ShortenTraceback
+
+    class UserError(CompileError, ShortenTraceback):
+        def __init__(self) -> None:
+            RuntimeError.__init__(self, str(error))
+
+    UserError.__name__ = UserError.__qualname__ = "CompileError"
+    UserError.__module__ = "lamina"
+    result = UserError()
+    result.__dict__.update(error.__dict__, first_useful_frame=None, _torch_dynamo_tracer_output=None, frame_exec_strategy=None)
+    return result
 
 
 def compile_aot_graph(

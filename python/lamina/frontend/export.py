@@ -11,13 +11,14 @@ import torch.utils._pytree as pytree
 from torch.export.graph_signature import InputKind, OutputKind, SymIntArgument, TensorArgument
 
 from lamina.errors import CompileError
-from lamina.logging import get_logger
+from lamina.logging import get_logger, timed
 from lamina.options import Options
 
 from .build import Built, build
 from .call import CallableProgram
 from .decompositions import decompositions
 from .importer import physical_order
+from .locations import last_user_frame, recorded_lines
 from .program import Input, Mutation, Program, Returned
 from .results import Place, ResultPlan
 from .sizes import to_size, to_sizes
@@ -38,7 +39,7 @@ def compile(
     """Compiles a model ahead of time.
 
     Args:
-        model: an nn.Module, or a function of tensors.
+        model: an nn.Module, a function of tensors, or a program of torch.export (then there are no example arguments).
         args, kwargs: example arguments; sizes are fixed to theirs unless dynamic_shapes says otherwise.
         dynamic_shapes: as in torch.export.export.
         target: the target's name, such as "cpu" or "reference".
@@ -54,19 +55,46 @@ def compile(
     """
     options = Options.of({"target": target, "freeze": freeze, "fallback": fallback})
     captured, exported = capture(model, tuple(args), kwargs, dynamic_shapes)
-    built = _Front(captured, exported, model, options).built()
-    forward = model.forward if isinstance(model, torch.nn.Module) else model
-    return CallableProgram(built.program, built.executable(), inspect.signature(forward))
+    with timed(log, "import"):
+        built = _Front(captured, exported, model, options).built()
+    return CallableProgram(built.program, built.executable(), signature_of(model), target)
+
+
+def signature_of(model: Callable[..., Any]) -> Optional[inspect.Signature]:
+    """The signature of a model; None of a program of torch.export, which keeps none."""
+    if isinstance(model, torch.export.ExportedProgram):
+        return None
+    return inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
 
 
 def capture(model: Callable[..., Any], args: tuple, kwargs: Optional[dict[str, Any]], dynamic_shapes: Any):
     """The ExportedProgram of a model as it was captured, and after decomposition."""
-    module = model
-    if not isinstance(model, torch.nn.Module):
-        module = torch.nn.Module()
-        module.forward = model
-    captured = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
-    return captured, captured.run_decompositions(decompositions())
+    if isinstance(model, torch.export.ExportedProgram):
+        captured = model
+    else:
+        module = model
+        if not isinstance(model, torch.nn.Module):
+            module = torch.nn.Module()
+            module.forward = model
+        with timed(log, "capture"):
+            captured = _export(module, args, kwargs, dynamic_shapes)
+    with timed(log, "decomposition"):
+        return captured, captured.run_decompositions(decompositions())
+
+
+def _export(module: torch.nn.Module, args: tuple, kwargs: Optional[dict[str, Any]], dynamic_shapes: Any):
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    try:
+        with recorded_lines():
+            return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+    except GuardOnDataDependentSymNode as error:
+        frame = last_user_frame(error.__traceback__)
+        raise CompileError(
+            f"the program branches on a value that is known only when it runs ({error.cond})",
+            location=str(frame) if frame else None,
+            hint='use torch.where or torch.cond, or torch.compile(model, backend="lamina"), which splits it there.',
+        ) from error
 
 
 def import_program(

@@ -12,17 +12,16 @@ from typing import Any, Optional
 import sympy
 import torch
 import torch.fx
-from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from lamina.errors import CompileError
 from lamina.logging import get_logger
 from lamina.options import Options
 
-from .importer import Argument, UnsupportedNode, is_size_node, unsupported_reason
+from .importer import IGNORED, Argument, UnsupportedNode, is_size_node, unsupported_reason
 from .locations import user_frame
 from .program import Input, Program
 from .results import ResultPlan
-from .sizes import Size, to_size, to_sizes
+from .sizes import is_unbacked, to_size, to_sizes
 
 log = get_logger("frontend")
 
@@ -69,7 +68,8 @@ class SplitExecutable:
             reason = unsupported_reason(node)
             if reason is not None:
                 self.eager[node] = reason
-        self.eager.setdefault(error.node, error.message)
+        if error.node.op == "call_function":
+            self.eager.setdefault(error.node, error.message)
         self.steps = self._compile()
         self._warn()
 
@@ -98,7 +98,7 @@ class SplitExecutable:
         """A number for each call: even ones are compiled, odd ones eager, and nothing reads a higher number."""
         levels: dict[torch.fx.Node, int] = {}
         for node in self.graph_module.graph.nodes:
-            if node.op != "call_function" or (is_size_node(node) and not _is_unbacked(node.meta["val"])):
+            if node.op != "call_function" or node.target in IGNORED or (is_size_node(node) and not _is_late(node)):
                 continue
             if node.target is operator.getitem and node.args[0] in levels:
                 levels[node] = levels[node.args[0]]
@@ -174,14 +174,14 @@ class SplitExecutable:
         self.symbols = program.symbols
         return self
 
-    def __call__(self, inputs: list[torch.Tensor], outputs: list[torch.Tensor], symbols: list[int]) -> None:
+    def __call__(self, inputs: list[torch.Tensor], outputs: list[Any], symbols: list[int]) -> None:
         values: dict[torch.fx.Node, Any] = {}
         environment = dict(zip(self.symbols, symbols))
         for argument, tensor in zip(self.arguments, inputs):
             order = argument.permutation
-            values[argument.node] = tensor.permute([order.index(k) for k in range(len(order))])
+            values[argument.node] = tensor if argument.opaque else tensor.permute([order.index(k) for k in range(len(order))])
         for node in self.graph_module.graph.nodes:
-            if is_size_node(node) and not _is_unbacked(node.meta["val"]):
+            if is_size_node(node) and not _is_late(node):
                 values[node] = _evaluated(node.meta["val"], environment)
             elif node.op == "get_attr" and node not in values:
                 values[node] = operator.attrgetter(node.target)(self.graph_module)
@@ -192,8 +192,7 @@ class SplitExecutable:
             for step in self.steps:
                 results = step.run(values, numbers, [values[node] for node in step.reads])
                 values.update(zip(step.writes, results))
-            for output, (node, order) in zip(outputs, self.results):
-                output.copy_(values[node].permute(order))
+        outputs[:] = [values[node] for node, _ in self.results]
 
 
 class _PartError(Exception):
@@ -213,11 +212,10 @@ def _closure(nodes: Sequence[torch.fx.Node]) -> list[torch.fx.Node]:
     return [node for node in nodes[0].graph.nodes if node in wanted]
 
 
-def _is_unbacked(value: Any) -> bool:
-    """Whether a size depends on data, so that only running the program gives it."""
-    size = to_size(value) if isinstance(value, torch.SymInt) else 0
-    free = size.free_symbols if isinstance(size, sympy.Expr) else ()
-    return any(symbol_is_type(symbol, SymT.UNBACKED_INT) for symbol in free)
+def _is_late(node: torch.fx.Node) -> bool:
+    """Whether a size is known only when the program has run that far."""
+    value = node.meta["val"]
+    return isinstance(value, torch.SymInt) and is_unbacked(to_size(value))
 
 
 def _evaluated(value: Any, environment: Mapping[sympy.Symbol, int]) -> Any:
@@ -266,6 +264,8 @@ def graph_input(name: str, value: Any) -> Input:
     from .importer import physical_order
 
     if isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided:
+            return Input(name, "tensor")
         return Input(name, "tensor", to_sizes(value.shape), value.dtype, physical_order(value.shape, value.stride()))
     if isinstance(value, (torch.SymInt, int)) and not isinstance(value, bool):
         return Input(name, "size", (to_size(value),))

@@ -10,18 +10,18 @@ from typing import Any, Optional, Union
 import sympy
 import torch
 import torch.fx
-from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 import mlir.ir as ir
 from mlir.dialects import func
 
 from lamina import dialects
+from lamina._lib import _lamina
 from lamina.errors import CompileError
 from lamina.logging import get_logger
 
 from .builder import DTYPES, Builder, Output, Value
-from .locations import location, user_frame
-from .sizes import NotAffine, Size, SymbolTable, same_sizes, to_size, to_sizes
+from .locations import location, module_path, user_frame
+from .sizes import NotAffine, Size, SymbolTable, is_unbacked, same_sizes, to_size, to_sizes
 from .table import Unsupported, lookup
 
 log = get_logger("frontend")
@@ -41,7 +41,8 @@ class UnsupportedNode(CompileError):
             f"Lamina cannot compile {op}: {reason}",
             op=op,
             location=str(place) if place else None,
-            hint='Rewrite the line, or let PyTorch run it: fallback="eager" (an option of lamina.compile and of torch.compile).',
+            hint='rewrite the line, or let PyTorch run it with fallback="eager" (of lamina.compile and torch.compile).',
+            module=module_path(node) or None,
         )
 
 
@@ -55,6 +56,7 @@ class Argument:
         dtype: its torch dtype.
         permutation: the argument is contiguous with sizes ``sizes[permutation[k]]``.
         constant: the key of its value if it is frozen, else None.
+        opaque: whether it is no tensor that prim knows (complex, sparse), for eager calls alone.
     """
 
     node: torch.fx.Node
@@ -62,6 +64,7 @@ class Argument:
     dtype: torch.dtype
     permutation: tuple[int, ...]
     constant: Optional[str] = None
+    opaque: bool = False
 
 
 @dataclass
@@ -89,23 +92,16 @@ def unsupported_reason(node: torch.fx.Node) -> Optional[str]:
         return None
     if node.target is operator.getitem:
         return None
-    if node.target in _IGNORED:
+    if node.target in IGNORED:
         return None
     if lookup(node.target) is None:
         return "the operator is not in the importer's table"
-    for fake in _tensors(node.meta.get("val")):
-        if fake.dtype not in DTYPES:
-            return f"prim has no element type for {fake.dtype}"
-        if fake.layout is not torch.strided:
-            return f"the result's layout is {fake.layout}"
-        if _depends_on_data(fake):
-            return "its size depends on data"
+    for part in (node, *node.all_input_nodes):
+        for fake in _tensors(part.meta.get("val")):
+            reason = _unimportable(fake)
+            if reason is not None:
+                return reason
     for argument in node.all_input_nodes:
-        for fake in _tensors(argument.meta.get("val")):
-            if fake.dtype not in DTYPES:
-                return f"prim has no element type for {fake.dtype}"
-            if _depends_on_data(fake):
-                return "an argument's size depends on data"
         if isinstance(argument.meta.get("val"), (torch.SymFloat, torch.SymBool)):
             return "an argument is a float or a truth computed from sizes"
     return None
@@ -122,7 +118,7 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 _SIZE_TYPES = (torch.SymInt, torch.SymBool, torch.SymFloat)
 _SCALAR_TYPES = (*_SIZE_TYPES, bool, int, float)
 
-_IGNORED = {
+IGNORED = {  # assertions, which hold by the checks of a call's arguments
     torch.ops.aten._assert_scalar.default,
     torch.ops.aten._assert_tensor_metadata.default,
     torch.ops.aten.sym_constrain_range.default,
@@ -150,10 +146,18 @@ def is_size_node(node: torch.fx.Node) -> bool:
 
 
 def _depends_on_data(fake: torch.Tensor) -> bool:
-    return any(
-        isinstance(size, sympy.Expr) and any(symbol_is_type(symbol, SymT.UNBACKED_INT) for symbol in size.free_symbols)
-        for size in to_sizes(fake.shape)
-    )
+    return any(is_unbacked(size) for size in to_sizes(fake.shape))
+
+
+def _unimportable(fake: torch.Tensor) -> Optional[str]:
+    """Why no prim value can be this tensor, or None."""
+    if fake.layout is not torch.strided:
+        return f"a tensor of layout {fake.layout}"
+    if fake.dtype not in DTYPES:
+        return f"prim has no element type for {fake.dtype}"
+    if _depends_on_data(fake):
+        return "a size depends on data"
+    return None
 
 
 def physical_order(shape: Sequence[Any], stride: Sequence[Any]) -> tuple[int, ...]:
@@ -225,15 +229,14 @@ class Importer:
                 func.ReturnOp([value.ir for value in values])
             main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [v.ir.type for v in values]))
             self._annotate(main)
-            _erase_dead(block)
-            module.operation.verify()
+            _lamina.run_pipeline(module.operation, "builtin.module(func.func(lamina-erase-dead))")
         symbols = self.symbols.symbols
         ranges = {symbol: self.range_of(symbol) for symbol in symbols}
         return Imported(module, self.arguments, symbols, ranges, [message for message, _ in b.checks])
 
     def interface(self) -> Imported:
-        """Arguments and symbols alone, of a graph that is not imported."""
-        self._find_arguments()
+        """Arguments and symbols alone, of a graph that is not imported; tensors of any kind may be arguments."""
+        self._find_arguments(opaque=True)
         self._number_symbols()
         symbols = self.symbols.symbols
         return Imported(None, self.arguments, symbols, {symbol: self.range_of(symbol) for symbol in symbols})
@@ -246,7 +249,7 @@ class Importer:
 
     # ---- arguments and symbols
 
-    def _find_arguments(self) -> None:
+    def _find_arguments(self, opaque: bool = False) -> None:
         for node in self.graph_module.graph.nodes:
             if node.op not in ("placeholder", "get_attr"):
                 continue
@@ -259,8 +262,12 @@ class Importer:
                 continue
             if not node.users and node.op == "get_attr":
                 continue
-            if fake.dtype not in DTYPES:
-                raise UnsupportedNode(node, f"prim has no element type for {fake.dtype}")
+            reason = _unimportable(fake)
+            if reason is not None and not opaque:
+                raise UnsupportedNode(node, reason)
+            if reason is not None:
+                self.arguments.append(Argument(node, (), fake.dtype, (), None, True))
+                continue
             key = self.constants.get(node.name) if node.op == "placeholder" else node.target
             self.arguments.append(Argument(node, to_sizes(fake.shape), fake.dtype, physical_order(fake.shape, fake.stride()), key))
 
@@ -354,7 +361,7 @@ class Importer:
             return self.values[node.args[0]][node.args[1]]
         if is_size_node(node):
             return to_size(meta) if isinstance(meta, (torch.SymInt, int)) and not isinstance(meta, bool) else meta
-        if node.target in _IGNORED:
+        if node.target in IGNORED:
             return None
         reason = unsupported_reason(node)
         if reason is not None:
@@ -392,14 +399,6 @@ def _attribute(module: torch.nn.Module, path: str) -> Any:
     for name in path.split("."):
         module = getattr(module, name)
     return module
-
-
-def _erase_dead(block: ir.Block) -> None:
-    """Erases prim ops without uses; every prim op is pure."""
-    for op in reversed(list(block.operations)):
-        operation = op.operation
-        if operation.name.startswith("prim.") and not any(True for result in operation.results for _ in result.uses):
-            operation.erase()
 
 
 def import_graph(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
+import types
+from collections.abc import Iterator
 from typing import NamedTuple, Optional
 
 import torch
@@ -13,6 +16,7 @@ import torch.fx
 import mlir.ir as ir
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.*)$')
+_LAMINA = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
@@ -33,15 +37,51 @@ def _is_library(file: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _user_frame(trace: str) -> Optional[Frame]:
-    frames = []
+    frames: list[Frame] = []
     for text in trace.splitlines():
         match = _FRAME.match(text)
-        if match and not match["file"].startswith(_TORCH) and not match["file"].startswith("<"):
+        if match and match["file"].startswith(_LAMINA):
+            frames.clear()  # what called the compiler is not the program
+        elif match and not match["file"].startswith((_TORCH, "<")):
             frames.append(Frame(match["file"], int(match["line"]), match["function"]))
     for frame in reversed(frames):
         if not _is_library(frame.file):
             return frame
     return frames[-1] if frames else None
+
+
+class _Anchors:
+    """Says that every frame outside torch is worth recording."""
+
+    def __contains__(self, frame: tuple[str, str]) -> bool:
+        return not frame[0].startswith(_TORCH)
+
+
+@contextlib.contextmanager
+def recorded_lines() -> Iterator[None]:
+    """Has torch.export record the lines of functions that forward methods call, and not those of the methods alone."""
+    import torch.fx.proxy as proxy
+
+    if not hasattr(proxy, "_STACK_TRACE_ANCHORS"):
+        yield
+        return
+    anchors = proxy._STACK_TRACE_ANCHORS
+    proxy._STACK_TRACE_ANCHORS = _Anchors()
+    try:
+        yield
+    finally:
+        proxy._STACK_TRACE_ANCHORS = anchors
+
+
+def last_user_frame(trace: Optional[types.TracebackType]) -> Optional[Frame]:
+    """The innermost frame of a traceback in the user's own code."""
+    found = None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith((_TORCH, _LAMINA, "<")) and not _is_library(code.co_filename):
+            found = Frame(code.co_filename, trace.tb_lineno, code.co_name)
+        trace = trace.tb_next
+    return found
 
 
 def user_frame(node: torch.fx.Node) -> Optional[Frame]:

@@ -19,9 +19,10 @@ class Executable(Protocol):
 
     Called with the arguments that are no constants, in the function's order, each contiguous in its physical order; with
     a contiguous tensor for each result of the function (checks included), to be written; and the values of the symbols.
+    For a split program (one without a module), outputs is a list of None, to be filled with the results themselves.
     """
 
-    def __call__(self, inputs: list[torch.Tensor], outputs: list[torch.Tensor], symbols: list[int]) -> None: ...
+    def __call__(self, inputs: list[torch.Tensor], outputs: list[Any], symbols: list[int]) -> None: ...
 
 
 @dataclass
@@ -58,14 +59,14 @@ class Result:
     Attributes:
         sizes: logical sizes.
         strides: eager's strides.
-        dtype: its dtype.
+        dtype: its dtype; None of what is no dense tensor (a split program's results may be anything).
         permutation: the function returns it contiguous with sizes ``sizes[permutation[k]]``.
         dense: whether memory of those strides is just that; if not, it is copied into such memory.
     """
 
     sizes: tuple[Size, ...]
     strides: tuple[Size, ...]
-    dtype: torch.dtype
+    dtype: Optional[torch.dtype]
     permutation: tuple[int, ...]
     dense: bool = True
 
@@ -117,6 +118,7 @@ class Program:
         ranges: smallest and largest value of each symbol (None: unbounded).
         in_spec, out_spec: pytrees of the user's (args, kwargs) and of what the user gets; None for plain lists.
         device: where results are allocated.
+        graph: the functional ATen graph that was imported, if there is one.
     """
 
     module: Any
@@ -133,3 +135,4 @@ class Program:
     in_spec: Optional[pytree.TreeSpec]
     out_spec: Optional[pytree.TreeSpec]
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    graph: Optional[torch.fx.GraphModule] = None

@@ -14,7 +14,7 @@ from torch.utils._sympy.functions import Max
 
 from .importer import physical_order
 from .program import Result, Returned, ViewStep
-from .sizes import Size, to_size, to_sizes
+from .sizes import Size, is_unbacked, to_size, to_sizes
 
 Place = tuple[str, Union[int, str]]
 """A tensor that exists before the call: ("input", leaf) or ("tensor", key)."""
@@ -45,10 +45,14 @@ class ResultPlan:
         """The number of the function's result that is this node's value, in memory of eager's strides."""
         if node not in self._numbers:
             fake = node.meta["val"]
-            strides = tuple(fake.stride()) if strides is None else tuple(strides)
-            permutation, dense = _layout(fake.shape, strides)
             self._numbers[node] = len(self.results)
-            self.results.append(Result(to_sizes(fake.shape), to_sizes(strides), fake.dtype, permutation, dense))
+            if isinstance(fake, torch.Tensor) and fake.layout is torch.strided:
+                strides = tuple(fake.stride()) if strides is None else tuple(strides)
+                permutation, dense = _layout(fake.shape, strides)
+                self.results.append(Result(to_sizes(fake.shape), to_sizes(strides), fake.dtype, permutation, dense))
+            else:
+                permutation = ()
+                self.results.append(Result((), (), None, ()))
             self.nodes.append((node, permutation))
         return self._numbers[node]
 
@@ -58,7 +62,10 @@ class ResultPlan:
             return Returned("value", value=node)
         value = node.meta.get("val")
         if isinstance(value, (torch.SymInt, int)) and not isinstance(value, bool):
-            return Returned("size", value=to_size(value))
+            size = to_size(value)
+            if is_unbacked(size):
+                return Returned("result", self.result(node))
+            return Returned("size", value=size)
         if not isinstance(value, torch.Tensor):
             return Returned("value", value=value)
         place, steps = self._origin(node)

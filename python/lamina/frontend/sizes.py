@@ -14,6 +14,7 @@ import torch
 from torch.utils._sympy.functions import CleanDiv, CeilToInt, FloorDiv, FloorToInt, IntTrueDiv, Mod, ModularIndexing, PythonMod
 from torch.utils._sympy.functions import Max as TorchMax
 from torch.utils._sympy.functions import Min as TorchMin
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 import mlir.ir as ir
 
@@ -63,6 +64,11 @@ def product(sizes: Iterable[Size]) -> Size:
 def same_sizes(a: Sequence[Size], b: Sequence[Size]) -> bool:
     """Whether two lists of sizes are equal, in whatever form they are written."""
     return len(a) == len(b) and all(x == y or sympy.expand(sympy.sympify(x) - y) == 0 for x, y in zip(a, b))
+
+
+def is_unbacked(size: Size) -> bool:
+    """Whether a size depends on data, so that only running the program gives it."""
+    return isinstance(size, sympy.Expr) and any(symbol_is_type(s, SymT.UNBACKED_INT) for s in size.free_symbols)
 
 
 class SymbolTable:

@@ -60,12 +60,13 @@ class Interpreter:
             ops = [each.operation for each in op.regions[0].blocks[0].operations]
         self._functions = {_get_name(each): each for each in ops if each.name in _FUNCTIONS}
 
-    def call(self, name: str, args: Sequence[Array]) -> list[Array]:
+    def call(self, name: str, args: Sequence[Array], symbols: Sequence[int] | None = None) -> list[Array]:
         """Calls a function and returns its results.
 
         Args:
             name: symbol name of a `func.func` or `kernel.func`; of the latter only the inputs are passed.
             args: one array an argument. Where memory is planned, results are written to those that are outputs.
+            symbols: values of the index symbols; absent, they are found from the shapes.
 
         Returns:
             All results, runtime checks (0-d i1 arrays at the end) included.
@@ -83,12 +84,12 @@ class Interpreter:
         for number, (array, type) in enumerate(zip(arrays, types, strict=True)):
             _check_argument(number, array, type)
         sizes = _get_argument_attrs(function, "prim.sizes")[: len(types)]
-        symbols = bind_symbols(sizes, [array.shape for array in arrays])
+        values = bind_symbols(sizes, [array.shape for array in arrays]) if symbols is None else dict(enumerate(symbols))
         for number, (array, attr) in enumerate(zip(arrays, sizes, strict=True)):
             if attr is not None:
-                check_sizes(f"argument {number}", attr, array.shape, symbols)
-        check_ranges(_get_attr(function, "prim.symbols"), symbols)
-        return [np.array(value, order="C") for value in self._run(function, arrays, symbols)]
+                check_sizes(f"argument {number}", attr, array.shape, values)
+        check_ranges(_get_attr(function, "prim.symbols"), values)
+        return [np.array(value, order="C") for value in self._run(function, arrays, values)]
 
     def _get_function(self, name: str) -> ir.Operation:
         if name not in self._functions:
@@ -161,6 +162,8 @@ class Interpreter:
                 frame.values[destinations[number]] = array
             elif (layout := strides[ins_count + number]) is not None:
                 array = memory.lay_out(array, evaluate_all(layout, symbols))
+            else:
+                array = np.array(array, order="C")  # memory of its own, though the kernel may return an argument
             results.append(array)
         return results
 

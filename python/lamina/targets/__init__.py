@@ -1,13 +1,53 @@
-"""Targets: what makes an executable of a program."""
+"""Targets: what makes an executable of a program. Any package may add one, by an entry point of `lamina.targets`.
+
+A target is a class that is called without arguments and has:
+
+* ``name``;
+* ``compile(program)``, which returns what lamina.frontend.program.Executable describes;
+* optionally ``phases()`` and ``lower(module, after, until)``, the phases that it takes a prim module through;
+* optionally ``emits``, kinds of code such as ``asm``, and ``emit(module, kind)``, which makes one of a prim module (it
+  may change the module) as text or bytes.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
-from typing import Any
+import importlib.metadata
+from typing import Any, Optional
 
 from lamina.errors import CompileError
 
-_BUILT_IN = {"cpu": ("lamina.targets.cpu", "CPUTarget"), "reference": ("lamina.targets.reference", "ReferenceTarget")}
+# They are found without the package's metadata too, in a source tree.
+_BUILT_IN = {"cpu": "lamina.targets.cpu:CPUTarget", "reference": "lamina.targets.reference:ReferenceTarget"}
+
+
+@functools.cache
+def _registered() -> dict[str, str]:
+    """The classes of all targets by name, as "module:attribute"."""
+    found = {entry.name: entry.value for entry in importlib.metadata.entry_points(group="lamina.targets")}
+    return {**found, **_BUILT_IN}
+
+
+def target_names() -> list[str]:
+    """The names of the targets that are installed."""
+    return sorted(_registered())
+
+
+def target_class(name: str) -> Any:
+    """The class of a target's name such as ``cpu`` or ``cuda:sm_90``.
+
+    Raises:
+        CompileError: there is none of that name, or what it needs is not installed.
+    """
+    base = name.partition(":")[0]
+    if base not in _registered():
+        raise CompileError(f"there is no target {name!r}", hint=f"Targets: {', '.join(target_names())}.")
+    module, _, attribute = _registered()[base].partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise CompileError(f"the target {name!r} cannot be loaded: {error}") from error
 
 
 def get_target(name: str) -> Any:
@@ -16,8 +56,22 @@ def get_target(name: str) -> Any:
     Raises:
         CompileError: there is none of that name.
     """
-    base = name.partition(":")[0]
-    if base not in _BUILT_IN:
-        raise CompileError(f"there is no target {name!r}", hint=f"Targets: {', '.join(sorted(_BUILT_IN))}.")
-    module, attribute = _BUILT_IN[base]
-    return getattr(importlib.import_module(module), attribute)()
+    target = target_class(name)
+    device = name.partition(":")[2]
+    try:
+        return target(device) if device else target()
+    except (TypeError, ValueError) as error:
+        if not device:
+            raise
+        raise CompileError(f"the target {name!r} does not exist: {error}") from error
+
+
+def target_that_emits(kind: str) -> Optional[str]:
+    """The name of a target that makes this kind of code, or None."""
+    for name in target_names():
+        try:
+            if kind in getattr(target_class(name), "emits", ()):
+                return name
+        except CompileError:
+            continue
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -9,12 +10,20 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from lamina import cache
+from lamina.compiler import copy_module, run_passes
+from lamina.errors import CompileError
+from lamina.logging import get_logger, timed
+
 if TYPE_CHECKING:
     from lamina.frontend.program import Program
+
+log = get_logger("cpu")
+_PHASE_LOGS = {"fused": "fusion", "planned": "planning", "tiled": "tiling"}
 
 
 @dataclass(frozen=True)
@@ -76,11 +85,13 @@ class Entry:
         arguments: of each argument that is no result, the key of the constant that it is, or None.
         sizes: bytes of each result, an expression over the symbols s0, s1, ... in Python's syntax.
         arena: bytes of temporary memory, an expression likewise.
+        launches: the kernels that are launched, in the order of the text.
     """
 
-    arguments: list[Optional[str]]
+    arguments: list[str | None]
     sizes: list[str]
     arena: str = "0"
+    launches: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -115,7 +126,7 @@ def _evaluator(text: str) -> Callable[[Sequence[int]], int]:
         value = int(text)
         return lambda symbols: value
     code = re.sub(r"\bs(\d+)\b", r"symbols[\1]", text)
-    return eval(f"lambda symbols: {code}", {"__builtins__": {}})  # noqa: S307 the text is our own
+    return eval(f"lambda symbols: {code}", {"__builtins__": {}})
 
 
 def _read_entry(function: Any) -> Entry:
@@ -135,11 +146,31 @@ def _read_entry(function: Any) -> Entry:
         tensor = ir.RankedTensorType(argument.type)
         exprs = ir.AffineMapAttr(dictionary["prim.sizes"]).value.results if "prim.sizes" in dictionary else None
         count = [
-            _to_python(exprs[i]) if tensor.is_dynamic_dim(i) else str(tensor.get_dim_size(i)) for i in range(tensor.rank)
+            _to_python(exprs[i]) if tensor.is_dynamic_dim(i) else str(tensor.get_dim_size(i))
+            for i in range(tensor.rank)
         ]
         sizes.append(" * ".join([str(_element_bytes(tensor.element_type)), *count]))
-    arena = _to_python(ir.AffineMapAttr(attributes["kernel.arena"]).value.results[0]) if "kernel.arena" in attributes else "0"
-    return Entry(constants, sizes, arena)
+    arena = (
+        _to_python(ir.AffineMapAttr(attributes["kernel.arena"]).value.results[0])
+        if "kernel.arena" in attributes
+        else "0"
+    )
+    return Entry(constants, sizes, arena, _launches(function))
+
+
+def _launches(function: Any) -> list[str]:
+    """The kernels that a host function launches."""
+    from mlir import ir
+
+    names: list[str] = []
+
+    def visit(operation: Any) -> Any:
+        if operation.name == "kernel.launch":
+            names.append(ir.FlatSymbolRefAttr(operation.attributes["kernel"]).value)
+        return ir.WalkResult.ADVANCE
+
+    function.operation.walk(visit)
+    return names
 
 
 def _element_bytes(element: Any) -> int:
@@ -148,6 +179,19 @@ def _element_bytes(element: Any) -> int:
     if isinstance(element, ir.ComplexType):
         return 2 * _element_bytes(element.element_type)
     return 8 if isinstance(element, ir.IndexType) else (element.width + 7) // 8
+
+
+@contextlib.contextmanager
+def _code_generation() -> Iterator[None]:
+    """Turns the errors of LLVM into CompileError."""
+    from lamina._lib import _lamina
+
+    try:
+        yield
+    except _lamina.CompilerCrash as error:
+        raise CompileError.from_crash(str(error), "obj") from error
+    except _lamina.CompilerError as error:
+        raise CompileError.from_diagnostics(str(error), "no code could be generated") from error
 
 
 class CPUTarget:
@@ -160,7 +204,8 @@ class CPUTarget:
 
     name = "cpu"
 
-    def __init__(self, description: Optional[CPUDescription] = None, level: int = 1):
+    def __init__(self, description: CPUDescription | None = None, level: int = 1):
+
         self.description = description or CPUDescription.host()
         self.level = level
 
@@ -168,10 +213,18 @@ class CPUTarget:
         """Names of the phases from `prim` on, and the passes that make each from the one before."""
         d = self.description
         clean = "canonicalize,cse"
-        tile = f"vector-lanes={d.vector_bits // 32} l2-bytes={d.l2} threads={d.cores}"
+        lanes = d.vector_bits // 32
+        tile = f"vector-lanes={lanes} l2-bytes={d.l2} threads={d.cores}"
+        parallel = f"min-parallelism={4 * d.cores}"
+        fuse = f"{parallel} pack-widths={','.join(str(lanes * n) for n in (3, 4, 2, 1))}"
         contract = f"vector-bits={d.vector_bits} block-bytes={d.l2 // 2}"
         return [
-            ("fused", f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,lamina-fuse-kernels"),
+            (
+                "fused",
+                # Canonicalisation would join split reductions again.
+                f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,"
+                f"func.func(lamina-split-reductions{{{parallel}}}),lamina-fuse-kernels{{{fuse}}}",
+            ),
             ("planned", "lamina-plan-memory"),
             ("linalg", f"kernel.func(lamina-convert-prim-to-linalg,{clean})"),
             ("tiled", f"kernel.func(lamina-tile-kernels{{{tile}}},{clean})"),
@@ -190,29 +243,37 @@ class CPUTarget:
         Raises:
             CompileError: a pass failed; after a crash the module's context is lost.
         """
-        from lamina._lib import _lamina
-        from lamina.errors import CompileError
-
         phases = self.phases()
         names = ["prim", *(name for name, _ in phases)]
         for name, passes in phases[names.index(after) : names.index(until)]:
-            try:
-                _lamina.run_pipeline(module.operation, f"builtin.module({passes})")
-            except _lamina.CompilerCrash as error:
-                raise CompileError(
-                    f"the compiler crashed on the way to phase {name!r}: {error}",
-                    hint="This is a bug in Lamina; the program and this message are worth a report.",
-                ) from error
-            except _lamina.CompilerError as error:
-                raise CompileError(f"the program could not be taken to phase {name!r}: {error}") from error
+            with timed(get_logger(_PHASE_LOGS.get(name, "cpu")), f"phase {name}"):
+                run_passes(module, passes, name)
             yield name
 
+    emits = ("llvm", "asm", "obj")
+
+    def emit(self, module: Any, kind: str) -> str | bytes:
+        """LLVM IR or assembly as text, or an object, of a prim module, which is changed.
+
+        Raises:
+            CompileError: a pass or code generation failed.
+        """
+        from lamina._lib import _lamina
+
+        for _ in self.lower(module):
+            pass
+        with _code_generation():
+            return _lamina.emit(module, kind, (self.description.name, self.description.features), self.level)
+
     def compile_module(self, module: Any, after: str = "prim") -> CPUBinary:
-        """Compiles a module that is in the phase `after` (planned or earlier); the module ends in the LLVM dialect."""
+        """Compiles a module that is in the phase `after` (planned or earlier); the module ends in the LLVM dialect.
+
+        Raises:
+            CompileError: a pass or code generation failed.
+        """
         from mlir import ir
 
         from lamina._lib import _lamina
-        from lamina.errors import CompileError
 
         if after != "planned":
             for _ in self.lower(module, after, "planned"):
@@ -224,11 +285,21 @@ class CPUTarget:
         }
         for _ in self.lower(module, "planned", "llvm"):
             pass
-        try:
+        with timed(log, "code generation"), _code_generation():
             objects = _lamina.compile_objects(module, (self.description.name, self.description.features), self.level)
-        except _lamina.CompilerError as error:
-            raise CompileError(f"no code could be generated: {error}") from error
         return CPUBinary(objects, entries)
+
+    def binary(self, module: Any) -> CPUBinary:
+        """The binary of a prim module, which is left as it is: from the cache on disk, or made and kept there."""
+        if not cache.enabled():
+            return self.compile_module(copy_module(module))
+        # Code generation deals the functions out to one object a hardware thread.
+        key = cache.key_of(module, self.name, self.description, self.level, self.phases(), os.cpu_count())
+        binary = cache.load(key)
+        if binary is None:
+            binary = self.compile_module(copy_module(module))
+            cache.store(key, binary)
+        return binary
 
     def compile(self, program: Program) -> CPUExecutable:
         """An executable of a program; its prim module is left as it is."""
@@ -237,7 +308,7 @@ class CPUTarget:
             for argument in program.arguments
             if argument.constant is not None
         }
-        return CPUExecutable(self.compile_module(program.module.operation.clone()), constants)
+        return CPUExecutable(self.binary(program.module), constants)
 
 
 class _State(threading.local):
@@ -274,11 +345,12 @@ class CPUExecutable:
         constants: contiguous tensors by the keys of the arguments that are constants.
     """
 
-    def __init__(self, binary: CPUBinary, constants: Optional[dict[str, torch.Tensor]] = None):
+    def __init__(self, binary: CPUBinary, constants: dict[str, torch.Tensor] | None = None):
         from lamina._lib import _lamina
 
         self.binary = binary
-        self._library = _lamina.Executable(binary.objects)
+        with timed(log, "load"):
+            self._library = _lamina.Executable(binary.objects)
         self._arenas: list[torch.Tensor] = []
         constants = dict(constants or {})
         init = binary.entries.get("init")
@@ -289,13 +361,27 @@ class CPUExecutable:
             pointers = [constants[key].data_ptr() for key in init.arguments if key is not None]
             pointers += [tensor.data_ptr() for tensor in computed.values()]
             arena = torch.empty(_evaluator(init.arena)(()), dtype=torch.uint8)
-            self._library.call("init", pointers, (), arena.data_ptr())
+            with timed(log, "constants"):
+                self._library.call("init", pointers, (), arena.data_ptr())
             constants.update(computed)
         main = binary.entries["main"]
         self._keep = [constants[key] for key in main.arguments if key is not None]
         self._fixed = [None if key is None else constants[key].data_ptr() for key in main.arguments]
         self._arena_bytes = _evaluator(main.arena)
         self._has_constants = bool(self._keep)
+
+    @property
+    def kernels(self) -> list[str]:
+        """The kernels of @main and @init, each once."""
+        return list(dict.fromkeys(name for entry in self.binary.entries.values() for name in entry.launches))
+
+    def arena_bytes(self, symbols: Sequence[int]) -> int:
+        """Bytes of temporary memory that a call needs.
+
+        Args:
+            symbols: the values of the index symbols.
+        """
+        return self._arena_bytes(symbols)
 
     def __call__(self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], symbols: Sequence[int]) -> None:
         """Runs @main.

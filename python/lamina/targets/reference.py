@@ -29,7 +29,7 @@ class ReferenceExecutable:
         given = iter(inputs)
         arrays = [from_torch(next(given).detach()) if c is None else c for c in self.constants]
         try:
-            results = self.interpreter.call("main", arrays)
+            results = self.interpreter.call("main", arrays, symbols)
         except ProgramError as error:
             raise RuntimeError(str(error)) from error
         for output, result in zip(outputs, results, strict=True):

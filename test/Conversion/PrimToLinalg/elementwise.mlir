@@ -2,7 +2,7 @@
 
 // A chain, a broadcast and a transpose are one generic; equal reads are one input.
 
-// CHECK: #[[TRANSPOSED:.*]] = affine_map<(d0, d1) -> (d1, d0)>
+// CHECK: #[[$TRANSPOSED:.*]] = affine_map<(d0, d1) -> (d1, d0)>
 // CHECK-LABEL: kernel.func @chain
 // CHECK-SAME: %[[X:.*]]: tensor<8x4xf32>, %[[B:.*]]: tensor<8xf32>
 // CHECK: linalg.generic

@@ -2,20 +2,19 @@
 // RUN: lamina-opt %s --split-input-file --lamina-lower-host | FileCheck %s
 // RUN: lamina-opt %s --split-input-file --lamina-lower-host --lamina-cpu-to-llvm | FileCheck %s --check-prefix=LLVM
 
-// CHECK: func.func private @lamina_launch(!llvm.ptr, !llvm.ptr, i64, !llvm.ptr)
+// CHECK: func.func private @lamina_run(!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr)
+// Two launches of kernel 0. The first: value 0 programs, two pointers (argument 0; 64 bytes into the arena), one symbol
+// (value 1). The second: its input is the view, value 3 bytes into the arena; its output is argument 1.
+// CHECK: llvm.mlir.global private constant @main.program(dense<[2, 0, -1, 2, 1, 0, 0, -1, 64, -2, 0, -3, 2, 1, -1, -4, 1, 0, -5]>
 // CHECK: llvm.mlir.global private constant @k.name("k\00")
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[ARGS:.*]]: !llvm.ptr, %[[SYMBOLS:.*]]: !llvm.ptr, %[[ARENA:.*]]: !llvm.ptr) attributes {kernel.arena
-// CHECK: %[[BLOCK:.*]] = llvm.alloca {{.*}} x !llvm.array<3 x i64>
-// CHECK: %[[T:.*]] = llvm.getelementptr %[[ARENA]]
-// CHECK: llvm.store %[[T]]
+// CHECK: %[[ENTRIES:.*]] = llvm.alloca {{.*}} x !llvm.array<2 x i64>
 // CHECK: %[[F:.*]] = constant @k
-// CHECK: %[[P:.*]] = builtin.unrealized_conversion_cast %[[F]]
-// CHECK: call @lamina_launch(%[[P]], %[[BLOCK]]
-// The view starts 2 * s0 elements of 4 bytes into the temporary.
-// CHECK: %[[V:.*]] = llvm.getelementptr %[[T]]
-// CHECK: llvm.store %[[V]]
-// CHECK: call @lamina_launch
+// CHECK: builtin.unrealized_conversion_cast %[[F]]
+// CHECK: %[[VALUES:.*]] = llvm.alloca {{.*}} x !llvm.array<5 x i64>
+// CHECK: %[[LIST:.*]] = llvm.mlir.addressof @main.program
+// CHECK: call @lamina_run(%[[LIST]], %[[ENTRIES]], %[[VALUES]], %[[ARGS]], %[[ARENA]])
 // CHECK-NOT: kernel.launch
 // LLVM-LABEL: llvm.func @main(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr)
 // LLVM: llvm.mlir.addressof @k : !llvm.ptr

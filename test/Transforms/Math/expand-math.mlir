@@ -58,3 +58,37 @@ func.func @kept(%v: vector<16xf32>) -> vector<16xf32> {
   %2 = math.copysign %1, %v : vector<16xf32>
   return %2 : vector<16xf32>
 }
+
+// -----
+
+// Lanes beyond 2^17 are computed by libm, in a branch that is taken only where there is one.
+// CHECK: func.func private @sinf(f32) -> f32
+// CHECK-LABEL: func.func @sin
+// CHECK-SAME: %[[V:[a-z0-9]+]]: vector<16xf32>
+// CHECK: %[[LARGE:.*]] = arith.cmpf ogt, %{{.*}}, %{{.*}} : vector<16xf32>
+// CHECK: %[[ANY:.*]] = vector.reduction <or>, %[[LARGE]]
+// CHECK: %[[R:.*]] = scf.if %[[ANY]] -> (vector<16xf32>)
+// CHECK: %[[SLOW:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[V]])
+// CHECK: func.call @sinf
+// CHECK: arith.select %[[LARGE]], %[[SLOW]], %[[FAST:.*]] :
+// CHECK: } else {
+// CHECK: scf.yield %[[FAST]]
+// CHECK: return %[[R]]
+func.func @sin(%v: vector<16xf32>) -> vector<16xf32> {
+  %0 = math.sin %v : vector<16xf32>
+  return %0 : vector<16xf32>
+}
+
+// -----
+
+// The power is computed in f64 and rounded to f32 once.
+// CHECK-LABEL: func.func @powf
+// CHECK: arith.extf
+// CHECK: math.fma {{.*}} : vector<16xf64>
+// CHECK: arith.truncf
+// CHECK-NOT: arith.truncf
+// CHECK: return
+func.func @powf(%v: vector<16xf32>, %w: vector<16xf32>) -> vector<16xf32> {
+  %0 = math.powf %v, %w : vector<16xf32>
+  return %0 : vector<16xf32>
+}

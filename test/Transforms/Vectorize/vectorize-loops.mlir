@@ -180,3 +180,48 @@ func.func @copy(%a: memref<8x8xf32>, %b: memref<8x8xf32>) {
   memref.copy %a, %b : memref<8x8xf32> to memref<8x8xf32>
   return
 }
+
+// -----
+
+// A transposed read goes through squares of 16 x 16 elements.
+// CHECK-LABEL: func.func @transpose
+// CHECK:         memref.alloca() {alignment = 64 : i64} : memref<256xf32>
+// CHECK:         scf.for {{.*}} step %c16
+// CHECK:           scf.for {{.*}} step %c16
+// CHECK-COUNT-16:    vector.load
+// CHECK-COUNT-64:    vector.shuffle
+// CHECK-NOT:     vector.gather
+func.func @transpose(%a: memref<32x64xf32>, %b: memref<64x32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>],
+      iterator_types = ["parallel", "parallel"]} ins(%a : memref<32x64xf32>) outs(%b : memref<64x32xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    linalg.yield %x : f32
+  }
+  return
+}
+
+// -----
+
+// Indices of a concatenation: a contiguous load where no lane is clamped, one element where all are.
+// CHECK-LABEL: func.func @clamped
+// CHECK:         arith.cmpi eq, %[[D:.*]], %c15
+// CHECK:         scf.if {{.*}} -> (vector<16xf32>)
+// CHECK:           vector.load
+// CHECK:         } else {
+// CHECK:           arith.cmpi eq, %[[D]], %c0
+// CHECK:           vector.broadcast
+// CHECK:           vector.gather
+func.func @clamped(%a: memref<40xf32>, %n: index, %out: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c39 = arith.constant 39 : index
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%out : memref<64xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %j = arith.subi %i, %n : index
+    %k = arith.minsi %j, %c39 : index
+    %l = arith.maxsi %k, %c0 : index
+    %v = memref.load %a[%l] : memref<40xf32>
+    linalg.yield %v : f32
+  }
+  return
+}

@@ -14,7 +14,7 @@ import torch
 from ..builder import FLOATS, Builder, Scalar, Value
 from ..sizes import Size, product
 from . import Unsupported, lowers
-from .elementwise import finish, truth
+from .elementwise import finish, opmath
 from .pooling import per_dim
 from .reduction import spread
 
@@ -93,6 +93,11 @@ def bmm(b: Builder, x: Value, y: Value) -> Value:
 @lowers(aten.baddbmm.default)
 def baddbmm(b: Builder, bias: Value, x: Value, y: Value, beta: Scalar = 1, alpha: Scalar = 1) -> Value:
     return finish(b, _scaled_add(b, bias, b.dot(x, y, [0], [0], [2], [1]), beta, alpha))
+
+
+@lowers(aten.addbmm.default)
+def addbmm(b: Builder, bias: Value, x: Value, y: Value, beta: Scalar = 1, alpha: Scalar = 1) -> Value:
+    return finish(b, _scaled_add(b, bias, b.dot(x, y, [], [], [0, 2], [0, 1]), beta, alpha))
 
 
 @lowers(aten.mv.default)
@@ -240,8 +245,8 @@ def convolution_backward(
 # ---- attention
 
 
-def _scores(b: Builder, query: Value, key: Value, mask: Optional[Value], is_causal: bool, scale: Optional[float], batch) -> Value:
-    """query . key * scale + mask, in the accumulation dtype; query is [batch..., group, L, E], key [batch..., S, E]."""
+def _scores(b: Builder, query: Value, key: Value, mask: Optional[Value], is_causal: bool, scale: Optional[float], batch) -> tuple[Value, float]:
+    """query . key * scale + mask, in the accumulation dtype, and the scale; operands as in _Heads."""
     rank = len(batch)
     scores = b.dot(query, key, batch, batch, [rank + 2], [rank + 1])
     size = query.sizes[-1]
@@ -254,37 +259,55 @@ def _scores(b: Builder, query: Value, key: Value, mask: Optional[Value], is_caus
         # aligned at the top left, as ATen does
         last = scores.rank - 1
         kept = b.compare("ge", b.iota(scores.sizes, last - 1), b.iota(scores.sizes, last))
-        return b.select(kept, scores, b.full(-math.inf, scores.sizes, scores.dtype))
+        return b.select(kept, scores, b.full(-math.inf, scores.sizes, scores.dtype)), scale
     if mask is not None:
         if mask.dtype is torch.bool:
-            return b.select(b.broadcast(mask, scores.sizes), scores, b.full(-math.inf, scores.sizes, scores.dtype))
-        return b.binary("add", scores, b.broadcast(b.convert(mask, scores.dtype), scores.sizes))
-    return scores
+            mask = b.broadcast(mask, scores.sizes)
+            return b.select(mask, scores, b.full(-math.inf, scores.sizes, scores.dtype)), scale
+        scores = b.binary("add", scores, b.broadcast(b.convert(mask, scores.dtype), scores.sizes))
+    return scores, scale
+
+
+class _Heads:
+    """Operands of attention with common batch dimensions. Query heads may be a multiple of key heads: each key head then
+    serves a group of them, which is a dimension of its own (of size 1 otherwise).
+
+    Attributes:
+        query: [batch..., group, L, E].
+        key, value: [batch..., S, E].
+        mask: broadcasts to [batch..., group, L, S]; or None.
+    """
+
+    def __init__(self, b: Builder, query: Value, key: Value, value: Value, mask: Optional[Value], lead: Sequence[Size]):
+        lead = list(lead)
+        heads, key_heads = (lead[-1], key.sizes[-3]) if len(lead) > 1 and key.rank > 2 else (1, 1)
+        grouped = isinstance(heads, int) and isinstance(key_heads, int) and key_heads not in (1, heads)
+        group = heads // key_heads if grouped else 1
+        self.lead = lead
+        self.sizes = [*lead[:-1], key_heads, group] if grouped else [*lead, 1]
+        self.batch = list(range(len(self.sizes) - 1))
+        self.query = self.split(b, query)
+        self.key = b.broadcast(key, [*self.sizes[:-1], *key.sizes[-2:]])
+        self.value = b.broadcast(value, [*self.sizes[:-1], *value.sizes[-2:]])
+        self.mask = mask
+        if mask is not None and mask.rank > 2:
+            if not grouped:
+                self.mask = b.reshape(mask, [*mask.sizes[:-2], 1, *mask.sizes[-2:]])
+            elif mask.sizes[-3] == 1:
+                self.mask = b.reshape(mask, [*mask.sizes[:-3], 1, 1, *mask.sizes[-2:]])
+            else:
+                self.mask = b.reshape(mask, [*mask.sizes[:-3], key_heads, group, *mask.sizes[-2:]])
+
+    def split(self, b: Builder, x: Value) -> Value:
+        """A tensor of query heads with the group apart."""
+        return b.reshape(b.broadcast(x, [*self.lead, *x.sizes[-2:]]), [*self.sizes, *x.sizes[-2:]])
 
 
 def _attention(b: Builder, query: Value, key: Value, value: Value, mask, is_causal: bool, scale, log_sum: bool = False):
-    """softmax(query . key * scale + mask) . value. Rows that the mask covers wholly give 0 (ATen's _safe_softmax).
-
-    Query heads may be a multiple of key heads: each key head then serves a group of them, which is a dimension of its own.
-    """
-    lead = list(b.outputs[0].sizes[:-2])
-    heads, key_heads = (lead[-1], key.sizes[-3]) if len(lead) > 1 and key.rank > 2 else (1, 1)
-    grouped = isinstance(heads, int) and isinstance(key_heads, int) and key_heads not in (1, heads)
-    group = heads // key_heads if grouped else 1
-    batch_sizes = [*lead[:-1], key_heads] if grouped else lead
-    batch = list(range(len(batch_sizes)))
-    length = query.sizes[-2]
-    query = b.reshape(b.broadcast(query, [*lead, *query.sizes[-2:]]), [*batch_sizes, group, *query.sizes[-2:]])
-    key = b.broadcast(key, [*batch_sizes, *key.sizes[-2:]])
-    value = b.broadcast(value, [*batch_sizes, *value.sizes[-2:]])
-    if mask is not None:
-        if mask.rank > 2:
-            full = b.broadcast(mask, [*lead[len(lead) + 2 - mask.rank :], *mask.sizes[-2:]]) if grouped else mask
-            if grouped:
-                mask = b.reshape(full, [*full.sizes[:-3], key_heads, group, *full.sizes[-2:]])
-            else:
-                mask = b.reshape(full, [*full.sizes[:-2], 1, *full.sizes[-2:]])
-    scores = _scores(b, query, key, mask, is_causal, scale, batch)
+    """softmax(query . key * scale + mask) . value. Rows that the mask covers wholly give 0 (ATen's _safe_softmax)."""
+    lead, length = b.outputs[0].sizes[:-2], query.sizes[-2]
+    shape = _Heads(b, query, key, value, mask, lead)
+    scores, _ = _scores(b, shape.query, shape.key, shape.mask, is_causal, scale, shape.batch)
     dims = [scores.rank - 1]
     highest = b.reduce(scores, "max", dims)
     if mask is not None:
@@ -296,13 +319,12 @@ def _attention(b: Builder, query: Value, key: Value, value: Value, mask, is_caus
     if mask is not None:
         divisor = b.select(empty, b.full(1, total.sizes, total.dtype), total)
     weights = b.binary("div", powers, spread(b, divisor, scores.sizes, dims))
-    rank = len(batch)
-    result = b.dot(b.convert(weights, value.dtype), value, batch, batch, [rank + 2], [rank])
+    rank = len(shape.batch)
+    result = b.dot(b.convert(weights, value.dtype), shape.value, shape.batch, shape.batch, [rank + 2], [rank])
     result = b.reshape(b.convert(result, query.dtype), [*lead, length, value.sizes[-1]])
     if not log_sum:
         return result
-    logs = b.binary("add", highest, b.unary("log", total))
-    return result, b.reshape(logs, [*lead, length])
+    return result, b.reshape(b.binary("add", highest, b.unary("log", total)), [*lead, length])
 
 
 @lowers(aten.scaled_dot_product_attention.default)
@@ -317,7 +339,58 @@ def flash_attention(b, query, key, value, dropout_p=0.0, is_causal=False, *, att
     if dropout_p:
         raise Unsupported("attention with dropout needs random numbers")
     result, logs = _attention(b, query, key, value, attn_mask, is_causal, scale, log_sum=True)
-    sizes = b.outputs[1].sizes
-    if logs.sizes != sizes:
-        logs = b.transpose(logs, [0, 2, 1])
     return result, b.convert(logs, b.outputs[1].dtype)
+
+
+@lowers(aten._scaled_dot_product_flash_attention_for_cpu_backward.default)
+def flash_attention_backward(
+    b, grad, query, key, value, out, logsumexp, dropout_p, is_causal, *, attn_mask=None, scale=None
+):
+    """With P = softmax(S), S = scale * Q K' + mask: dV = P' dO, dS = P * (dO V' - rowsum(dO * O)), dQ = scale * dS K."""
+    if dropout_p:
+        raise Unsupported("attention with dropout needs random numbers")
+    shape = _Heads(b, query, key, value, attn_mask, query.sizes[:-2])
+    scores, scale = _scores(b, shape.query, shape.key, shape.mask, is_causal, scale, shape.batch)
+    wide = scores.dtype
+    grad, out = shape.split(b, grad), shape.split(b, out)
+    rank, dims = len(shape.batch), [scores.rank - 1]
+    logs = b.reshape(b.convert(logsumexp, wide), scores.sizes[:-1])
+    powers = b.unary("exp", b.binary("sub", scores, spread(b, logs, scores.sizes, dims)))
+    if attn_mask is not None:
+        empty = b.with_scalar("eq", logs, -math.inf)
+        powers = b.select(spread(b, empty, scores.sizes, dims), b.full(0, scores.sizes, wide), powers)
+    inner = b.reduce(b.binary("mul", b.convert(grad, wide), b.convert(out, wide)), "sum", [grad.rank - 1])
+    weights = b.dot(grad, shape.value, shape.batch, shape.batch, [rank + 2], [rank + 1])
+    weights = b.binary("mul", powers, b.binary("sub", weights, spread(b, inner, scores.sizes, dims)))
+    weights = b.convert(b.with_scalar("mul", weights, scale), query.dtype)
+    powers = b.convert(powers, query.dtype)
+    pair = [rank, rank + 1]  # the group and the query's position
+    grads = (
+        b.dot(weights, shape.key, shape.batch, shape.batch, [rank + 2], [rank]),
+        b.dot(weights, shape.query, shape.batch, shape.batch, pair, pair),
+        b.dot(powers, grad, shape.batch, shape.batch, pair, pair),
+    )
+    return tuple(b.reshape(b.convert(g, o.dtype), o.sizes) for g, o in zip(grads, b.outputs))
+
+
+@lowers(aten._cdist_forward.default)
+def cdist(b: Builder, x: Value, y: Value, p: float, compute_mode: Optional[int] = None) -> Value:
+    """The p-norm of each difference of a row of x and a row of y."""
+    *lead, rows, columns = b.out.sizes
+    sizes = [*lead, rows, columns, x.sizes[-1]]
+    dtype = opmath(b.out.dtype)
+    u = b.broadcast(b.convert(x, dtype), [*lead, rows, x.sizes[-1]])
+    v = b.broadcast(b.convert(y, dtype), [*lead, columns, x.sizes[-1]])
+    u = b.broadcast(b.reshape(u, [*lead, rows, 1, x.sizes[-1]]), sizes)
+    v = b.broadcast(b.reshape(v, [*lead, 1, columns, x.sizes[-1]]), sizes)
+    difference, dims = b.unary("abs", b.binary("sub", u, v)), [len(sizes) - 1]
+    if p == 0:
+        return finish(b, b.reduce(b.convert(b.with_scalar("ne", difference, 0), dtype), "sum", dims))
+    if p == math.inf:
+        return finish(b, b.reduce(b.with_scalar("max", difference, 0), "max", dims))
+    if p == 1:
+        return finish(b, b.reduce(difference, "sum", dims))
+    if p == 2:
+        return finish(b, b.unary("sqrt", b.reduce(b.binary("mul", difference, difference), "sum", dims)))
+    total = b.reduce(b.with_scalar("pow", difference, p), "sum", dims)
+    return finish(b, b.with_scalar("pow", total, 1.0 / p))

@@ -12,6 +12,8 @@ from typing import Any, Optional, Union
 
 import torch
 
+import mlir.ir as ir
+
 from ..builder import FLOATS, HALVES, Builder, Scalar, Value
 from . import Unsupported, lowers
 
@@ -108,10 +110,13 @@ BINARY = {
     aten.atan2.default: "atan2",
     aten.bitwise_and.Tensor: "and",
     aten.bitwise_and.Scalar: "and",
+    aten.bitwise_and.Scalar_Tensor: "and",
     aten.bitwise_or.Tensor: "or",
     aten.bitwise_or.Scalar: "or",
+    aten.bitwise_or.Scalar_Tensor: "or",
     aten.bitwise_xor.Tensor: "xor",
     aten.bitwise_xor.Scalar: "xor",
+    aten.bitwise_xor.Scalar_Tensor: "xor",
     aten.maximum.default: "max",
     aten.minimum.default: "min",
 }
@@ -242,10 +247,10 @@ def div_mode(b: Builder, x: Operand, y: Operand, rounding_mode: Optional[str] = 
     dtype = opmath(b.out.dtype)
     if rounding_mode == "floor":
         return finish(b, _floor_divide(b, x, y, dtype))
+    if dtype in FLOATS:
+        return b.unary("trunc", _arithmetic(b, "div", x, y))  # the quotient is rounded first
     u, v = operands(b, dtype, x, y)
-    if dtype not in FLOATS:
-        return b.binary("div", u, _nonzero_divisor(b, v, y))
-    return finish(b, b.unary("trunc", b.binary("div", u, v)))
+    return b.binary("div", u, _nonzero_divisor(b, v, y))
 
 
 @lowers(aten.floor_divide.default, aten.floor_divide.Scalar)
@@ -321,7 +326,7 @@ def power(b: Builder, x: Value, exponent: Scalar) -> Value:
 
 
 for _aten, _name in {"bitwise_left_shift": "shl", "bitwise_right_shift": "shr", "__lshift__": "shl", "__rshift__": "shr"}.items():
-    for _overload in ("Tensor", "Tensor_Scalar", "Scalar"):
+    for _overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor", "Scalar"):
         if hasattr(getattr(aten, _aten), _overload):
             lowers(getattr(getattr(aten, _aten), _overload))(_binary_row(_name))
 
@@ -352,10 +357,60 @@ def signbit(b: Builder, x: Value) -> Value:
 
 @lowers(aten.copysign.Tensor, aten.copysign.Scalar)
 def copysign(b: Builder, x: Operand, y: Operand) -> Value:
-    dtype = b.out.dtype
-    u, v = operands(b, dtype, x, y)
-    magnitude = b.unary("abs", u)
-    return b.select(signbit(b, v), b.unary("neg", magnitude), magnitude)
+    return copysign_of(b, *operands(b, b.out.dtype, x, y))
+
+
+def copysign_of(b: Builder, x: Value, y: Value) -> Value:
+    magnitude = b.unary("abs", x)
+    return b.select(signbit(b, y), b.unary("neg", magnitude), magnitude)
+
+
+@lowers(aten.angle.default)
+def angle(b: Builder, x: Value) -> Value:
+    """Of real numbers: pi of the negative ones, 0 of the others, NaN of NaN."""
+    x = b.convert(x, b.out.dtype)
+    zero, half_turn = b.full(0.0, x.sizes, x.dtype), b.full(math.pi, x.sizes, x.dtype)
+    return b.select(isnan(b, x), x, b.select(b.with_scalar("lt", x, 0), half_turn, zero))
+
+
+@lowers(aten.round.decimals)
+def round_decimals(b: Builder, x: Value, decimals: int = 0) -> Value:
+    """round(x * 10^d) / 10^d; for negative d the division comes first."""
+    if x.dtype not in FLOATS:
+        return x
+    wide = b.convert(x, opmath(x.dtype))
+    first, last = ("mul", "div") if decimals >= 0 else ("div", "mul")
+    scaled = b.with_scalar(first, wide, 10.0 ** abs(decimals))
+    return finish(b, b.with_scalar(last, b.unary("round", scaled), 10.0 ** abs(decimals)))
+
+
+@lowers(aten.erfinv.default)
+def erfinv(b: Builder, x: Value) -> Value:
+    """A rational approximation in the centre and one in the tails, then two Newton steps on erf."""
+    y = operand(b, x, opmath(b.out.dtype))
+
+    def polynomial(z: Value, *coefficients: float) -> Value:
+        result = b.full(coefficients[0], z.sizes, z.dtype)
+        for c in coefficients[1:]:
+            result = b.with_scalar("add", b.binary("mul", result, z), c)
+        return result
+
+    one = b.full(1.0, y.sizes, y.dtype)
+    size = b.unary("abs", y)
+    square = b.binary("mul", y, y)
+    top = polynomial(square, -0.140543331, 0.914624893, -1.645349621, 0.886226899)
+    bottom = polynomial(square, 0.012229801, -0.329097515, 1.442710462, -2.118377725, 1.0)
+    centre = b.binary("mul", y, b.binary("div", top, bottom))
+    half = b.with_scalar("div", b.binary("sub", one, size), 2.0)
+    z = b.unary("sqrt", b.unary("neg", b.unary("log", half)))
+    tail = b.binary("div", polynomial(z, 1.641345311, 3.429567803, -1.624906493, -1.970840454), polynomial(z, 1.637067800, 3.543889200, 1.0))
+    guess = b.select(b.with_scalar("le", size, 0.7), centre, copysign_of(b, tail, y))
+    for _ in range(2):
+        slope = b.with_scalar("mul", b.unary("exp", b.unary("neg", b.binary("mul", guess, guess))), 2.0 / math.sqrt(math.pi))
+        error = b.binary("sub", b.unary("erf", guess), y)
+        guess = b.binary("sub", guess, b.binary("div", error, slope))
+    ends = copysign_of(b, b.full(math.inf, y.sizes, y.dtype), y)
+    return finish(b, b.select(b.with_scalar("eq", size, 1), ends, guess))
 
 
 # ---- choice
@@ -375,11 +430,31 @@ def masked_fill(b: Builder, x: Value, mask: Value, value: Operand) -> Value:
 @lowers(aten.clamp.default, aten.clamp.Tensor)
 def clamp(b: Builder, x: Value, min: Optional[Operand] = None, max: Optional[Operand] = None) -> Value:
     result = operand(b, x, b.out.dtype)
-    if min is not None:
-        result = b.binary("max", result, operand(b, min, b.out.dtype))
-    if max is not None:
-        result = b.binary("min", result, operand(b, max, b.out.dtype))
+    for comparison, bound in (("lt", min), ("gt", max)):
+        if bound is not None:
+            result = _bounded(b, comparison, result, operand(b, bound, b.out.dtype))
     return result
+
+
+def _bounded(b: Builder, comparison: str, x: Value, bound: Value) -> Value:
+    """The bound where x is beyond it. Unlike a maximum this keeps -0.0 at a bound of 0, as eager does; NaN stays NaN."""
+    beyond = b.compare(comparison, x, bound)
+    if x.dtype in FLOATS and not _is_number(bound):
+        beyond = b.binary("or", beyond, isnan(b, bound))
+    return b.select(beyond, bound, x)
+
+
+def _is_number(x: Value) -> bool:
+    """Whether a value is a constant, spread or not, that is not NaN."""
+    owner = x.ir.owner
+    if isinstance(owner, ir.Block):
+        return False
+    if owner.name == "prim.broadcast":
+        owner = owner.operands[0].owner
+    if isinstance(owner, ir.Block) or owner.name != "prim.constant":
+        return False
+    value = ir.DenseElementsAttr(owner.attributes["value"])
+    return value.is_splat and not math.isnan(value.get_splat_value().value)
 
 
 @lowers(aten.clamp_min.default, aten.clamp_min.Tensor)
@@ -415,7 +490,7 @@ def _ignore_nan(b: Builder, name: str, x: Operand, y: Operand) -> Value:
 
 @lowers(aten.relu.default)
 def relu(b: Builder, x: Value) -> Value:
-    return b.with_scalar("max", x, 0)
+    return clamp(b, x, 0)
 
 
 @lowers(aten.hardtanh.default)
@@ -494,6 +569,13 @@ def to_copy(b: Builder, x: Value, *args: Any, **kwargs: Any) -> Value:
 )
 def identity(b: Builder, x: Value, **kwargs: Any) -> Value:
     return x
+
+
+@lowers(aten.view.dtype)
+def view_dtype(b: Builder, x: Value, dtype: torch.dtype) -> Value:
+    if x.dtype.itemsize != dtype.itemsize or torch.bool in (x.dtype, dtype):
+        raise Unsupported(f"a view of {x.dtype} as {dtype}")
+    return b.bitcast(x, dtype) if x.dtype != dtype else x
 
 
 @lowers(aten.copy.default)

@@ -16,6 +16,7 @@ from .shape import wrap
 aten = torch.ops.aten
 
 _IN_SELF = "IndexError: index out of range in self"
+_BEYOND = "IndexError: out of range: tried to access an element beyond the end"
 
 
 def _bounds(dim: int, size: Size, kind: str = "IndexError") -> str:
@@ -135,7 +136,7 @@ def _index(b: Builder, x: Value, indices: Sequence[Optional[Value]], check: bool
 @lowers(aten.take.default)
 def take(b: Builder, x: Value, index: Value) -> Value:
     size = product(x.sizes)
-    return b.gather(b.reshape(x, [size]), [checked(b, index, size, "IndexError: out of range: tried to access an element beyond the end", True)], [0])
+    return b.gather(b.reshape(x, [size]), [checked(b, index, size, _BEYOND, True)], [0])
 
 
 # ---- writes
@@ -227,6 +228,43 @@ def scatter_reduce(b: Builder, x: Value, dim: int, index: Value, source: Value, 
         return b.binary("div", result, count)
     quotient, remainder = b.binary("div", result, count), b.binary("rem", result, count)
     return b.select(b.with_scalar("lt", remainder, 0), b.with_scalar("sub", quotient, 1), quotient)
+
+
+@lowers(aten.index_reduce.default)
+def index_reduce(b: Builder, x: Value, dim: int, index: Value, source: Value, reduce: str, *, include_self: bool = True) -> Value:
+    """A scatter_reduce whose index is the same for all other dimensions."""
+    if x.rank == 0:
+        raise Unsupported("index_reduce of a number")
+    dim = wrap(dim, x.rank)
+    whole = b.broadcast_in_dim(index, source.sizes, [dim])
+    return scatter_reduce(b, x, dim, whole, source, reduce, include_self=include_self)
+
+
+@lowers(aten.put.default)
+def put(b: Builder, x: Value, index: Value, source: Value, accumulate: bool = False) -> Value:
+    size, count = product(x.sizes), product(index.sizes)
+    places = checked(b, b.reshape(index, [count]), size, _BEYOND, True)
+    flat = b.reshape(x, [size])
+    result = _scatter(b, flat, b.reshape(source, [count]), [places], [0], "sum" if accumulate else "assign")
+    return b.reshape(result, x.sizes)
+
+
+@lowers(aten.masked_scatter.default)
+def masked_scatter(b: Builder, x: Value, mask: Value, source: Value) -> Value:
+    """The elements where the mask holds are replaced by the source's, in order."""
+    mask, x = b.broadcast(mask, b.out.sizes), b.broadcast(x, b.out.sizes)
+    total, available = product(x.sizes), product(source.sizes)
+    if available == 0:
+        raise Unsupported("masked_scatter from an empty tensor")
+    chosen = b.convert(b.reshape(mask, [total]), torch.int64)
+    if total == 0:
+        return x
+    place = b.with_scalar("sub", b.scan(chosen, "sum", 0), 1)
+    last = b.full(b.size(available - 1), place.sizes, torch.int64)
+    b.check(b.compare("le", place, last), "RuntimeError: Number of elements of source < number of ones in mask")
+    place = b.with_scalar("max", b.binary("min", place, last), 0)
+    values = b.gather(b.reshape(b.convert(source, x.dtype), [available]), [place], [0])
+    return b.select(mask, b.reshape(values, x.sizes), x)
 
 
 def _identity(reduce: str, dtype: torch.dtype) -> Scalar:

@@ -135,6 +135,33 @@ def avg_pool3d(b: Builder, x: Value, kernel_size, stride=(), padding=(0,), ceil_
     return _avg_pool(b, x, _Windows(b.out.sizes, x, 3, kernel_size, stride, padding, (1,), ceil_mode), count_include_pad, divisor_override)
 
 
+class _Adaptive(_Windows):
+    """Windows that cut the last `count` dimensions into as many equal parts as the result has elements."""
+
+    def __init__(self, out: Sequence[Size], x: Value, count: int):
+        kernel = []
+        for size, parts in zip(x.sizes[-count:], out[-count:]):
+            if not isinstance(size, int) or not isinstance(parts, int) or parts == 0 or size == 0 or size % parts:
+                raise Unsupported("adaptive pooling to a size that does not divide the input's")
+            kernel.append(size // parts)
+        super().__init__(out, x, count, kernel, kernel, (0,), (1,), False)
+
+
+@lowers(aten._adaptive_avg_pool3d.default)
+def adaptive_avg_pool3d(b: Builder, x: Value, output_size) -> Value:
+    return _avg_pool(b, x, _Adaptive(b.out.sizes, x, 3), True, None)
+
+
+@lowers(aten.adaptive_max_pool2d.default)
+def adaptive_max_pool2d(b: Builder, x: Value, output_size) -> tuple[Value, Value]:
+    return _max_pool(b, x, _Adaptive(b.out.sizes, x, 2))
+
+
+@lowers(aten.adaptive_max_pool3d.default)
+def adaptive_max_pool3d(b: Builder, x: Value, output_size) -> tuple[Value, Value]:
+    return _max_pool(b, x, _Adaptive(b.out.sizes, x, 3))
+
+
 @lowers(aten.avg_pool2d_backward.default)
 def avg_pool2d_backward(b: Builder, grad: Value, x: Value, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     """Each element gets the sum of the shares of the windows over it: a convolution with ones of the spread gradient."""
@@ -157,3 +184,15 @@ def avg_pool2d_backward(b: Builder, grad: Value, x: Value, kernel_size, stride, 
     ones = b.full(1, [1, 1, *forward.kernel], share.dtype)
     result = b.convolution(share, ones, [1, 1], low, high, forward.stride, [1, 1], 1)
     return finish(b, b.reshape(result, x.sizes))
+
+
+@lowers(aten._adaptive_avg_pool2d_backward.default)
+def adaptive_avg_pool2d_backward(b: Builder, grad: Value, x: Value) -> Value:
+    """Each element of a part gets the part's gradient, divided by the number of its elements."""
+    windows = _Adaptive(grad.sizes, x, 2)
+    wide = b.convert(grad, opmath(grad.dtype))
+    share = b.with_scalar("div", wide, math.prod(windows.kernel))
+    lead, (rows, columns) = grad.sizes[:-2], grad.sizes[-2:]
+    sizes = [*lead, rows, windows.kernel[0], columns, windows.kernel[1]]
+    spread = b.broadcast_in_dim(share, sizes, [*range(len(lead) + 1), len(lead) + 2])
+    return finish(b, b.reshape(spread, x.sizes))

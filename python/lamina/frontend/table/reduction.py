@@ -12,7 +12,7 @@ from typing import Any, Optional, Union
 import torch
 
 from ..builder import FLOATS, Builder, Scalar, Value
-from ..sizes import Size, product
+from ..sizes import Size, floor_divide, product
 from . import Unsupported, lowers
 from .elementwise import finish, opmath
 from .shape import wrap, wrap_all
@@ -34,19 +34,27 @@ def divide_by(b: Builder, x: Value, divisor: Union[Scalar, Value]) -> Value:
     return b.binary("div", x, b.full(divisor, x.sizes, x.dtype))
 
 
+def _fold(b: Builder, combiner: str, x: Value, dims: Sequence[int], keepdim: bool = False) -> Value:
+    """A sum or product in the result's dtype; of truths these are any and all."""
+    x = b.convert(x, b.out.dtype)
+    if x.dtype is torch.bool:
+        combiner = {"sum": "any", "prod": "all"}[combiner]
+    return b.reduce(x, combiner, dims, keepdim)
+
+
 @lowers(aten.sum.dim_IntList, aten.sum.default)
 def sum(b: Builder, x: Value, dim: Dims = None, keepdim: bool = False, dtype: Optional[torch.dtype] = None) -> Value:
-    return b.reduce(b.convert(x, b.out.dtype), "sum", wrap_all(dim, x.rank), keepdim)
+    return _fold(b, "sum", x, wrap_all(dim, x.rank), keepdim)
 
 
 @lowers(aten.prod.default)
 def prod(b: Builder, x: Value, dtype: Optional[torch.dtype] = None) -> Value:
-    return b.reduce(b.convert(x, b.out.dtype), "prod", range(x.rank))
+    return _fold(b, "prod", x, range(x.rank))
 
 
 @lowers(aten.prod.dim_int)
 def prod_dim(b: Builder, x: Value, dim: int, keepdim: bool = False, dtype: Optional[torch.dtype] = None) -> Value:
-    return b.reduce(b.convert(x, b.out.dtype), "prod", wrap_all(dim, x.rank), keepdim)
+    return _fold(b, "prod", x, wrap_all(dim, x.rank), keepdim)
 
 
 @lowers(aten.mean.dim, aten.mean.default)
@@ -327,6 +335,111 @@ def cumprod(b: Builder, x: Value, dim: int, dtype: Optional[torch.dtype] = None)
     return _scan(b, "prod", x, dim)
 
 
-@lowers(aten.logcumsumexp.default)
-def logcumsumexp(b: Builder, x: Value, dim: int) -> Value:
-    raise Unsupported("no scan of log-sum-exp")
+def _running_extreme(b: Builder, extremum: str, x: Value, dim: int) -> tuple[Value, Value]:
+    """Running extreme and the last position so far that has it; NaN, once met, stays."""
+    if x.rank == 0:
+        return x, b.scalar(0, torch.int64)
+    dim = wrap(dim, x.rank)
+    ordered = _ordered(b, x)
+    values = b.scan(ordered, extremum, dim)
+    has_it = b.compare("eq", ordered, values)
+    if x.dtype in FLOATS:
+        has_it = b.binary("or", has_it, b.compare("ne", ordered, ordered))
+    place = b.select(has_it, b.iota(x.sizes, dim), b.full(0, x.sizes, torch.int64))
+    return b.convert(values, x.dtype), b.scan(place, "max", dim)
+
+
+@lowers(aten.cummax.default)
+def cummax(b: Builder, x: Value, dim: int) -> tuple[Value, Value]:
+    return _running_extreme(b, "max", x, dim)
+
+
+@lowers(aten.cummin.default)
+def cummin(b: Builder, x: Value, dim: int) -> tuple[Value, Value]:
+    return _running_extreme(b, "min", x, dim)
+
+
+# ---- order statistics
+
+
+def _median(b: Builder, x: Value, dim: int, keepdim: bool, ignore_nan: bool) -> tuple[Value, Value]:
+    """The lower of the two middle elements. NaN sorts last: it is the median of all, or is left out of the count."""
+    if x.rank == 0:
+        return x, b.scalar(0, torch.int64)
+    dim = wrap(dim, x.rank)
+    size = x.sizes[dim]
+    values, indices = _sorted(b, x, dim, False)
+    middle = b.full(b.size(floor_divide(size - 1, 2)), [s for k, s in enumerate(x.sizes) if k != dim], torch.int64)
+    if x.dtype in FLOATS:
+        missing = b.convert(b.compare("ne", x, x), torch.int64)
+        count = b.binary("sub", b.full(b.size(size), middle.sizes, torch.int64), b.reduce(missing, "sum", [dim]))
+        if ignore_nan:
+            middle = b.with_scalar("max", b.with_scalar("div", b.with_scalar("sub", count, 1), 2), 0)
+        else:
+            last = b.full(b.size(size - 1), middle.sizes, torch.int64)
+            middle = b.select(b.compare("le", count, last), b.binary("min", count, last), middle)
+    places = [middle if k == dim else b.iota(middle.sizes, k - (k > dim)) for k in range(x.rank)]
+    dims = list(range(x.rank))
+    sizes = b.outputs[0].sizes
+    return b.reshape(b.gather(values, places, dims), sizes), b.reshape(b.gather(indices, places, dims), sizes)
+
+
+@lowers(aten.median.dim)
+def median_dim(b: Builder, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
+    return _median(b, x, dim, keepdim, False)
+
+
+@lowers(aten.nanmedian.dim)
+def nanmedian_dim(b: Builder, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
+    return _median(b, x, dim, keepdim, True)
+
+
+@lowers(aten.median.default)
+def median(b: Builder, x: Value) -> Value:
+    return _median(b, b.reshape(x, [product(x.sizes)]), 0, False, False)[0]
+
+
+@lowers(aten.nanmedian.default)
+def nanmedian(b: Builder, x: Value) -> Value:
+    return _median(b, b.reshape(x, [product(x.sizes)]), 0, False, True)[0]
+
+
+@lowers(aten.kthvalue.default)
+def kthvalue(b: Builder, x: Value, k: Size, dim: int = -1, keepdim: bool = False) -> tuple[Value, Value]:
+    if x.rank == 0:
+        return x, b.scalar(0, torch.int64)
+    dim = wrap(dim, x.rank)
+    values, indices = _sorted(b, x, dim, False)
+    sizes = b.outputs[0].sizes
+    return tuple(b.reshape(b.slice_dim(v, dim, k - 1, k), sizes) for v in (values, indices))
+
+
+def _positions(b: Builder, boundaries: Value, x: Value, right: bool) -> Value:
+    """How many boundaries (last dimension) lie below each element of x, or not above it if right; NaN lies above all."""
+    sizes = [*x.sizes, boundaries.sizes[-1]]
+    rank = len(sizes)
+    if boundaries.rank == 1:
+        limits = b.broadcast_in_dim(boundaries, sizes, [rank - 1])
+    else:
+        limits = b.broadcast_in_dim(boundaries, sizes, [*range(rank - 2), rank - 1])
+    values = b.broadcast_in_dim(x, sizes, range(rank - 1))
+    above = b.compare("gt" if right else "ge", limits, values)
+    return finish(b, b.reduce(b.convert(b.unary("not", above), torch.int64), "sum", [rank - 1]))
+
+
+@lowers(aten.bucketize.Tensor)
+def bucketize(b: Builder, x: Value, boundaries: Value, *, out_int32: bool = False, right: bool = False) -> Value:
+    dtype = torch.promote_types(x.dtype, boundaries.dtype)
+    return _positions(b, b.convert(boundaries, dtype), b.convert(x, dtype), right)
+
+
+@lowers(aten.searchsorted.Tensor)
+def searchsorted(
+    b: Builder, boundaries: Value, x: Value, *, out_int32: bool = False, right: bool = False, side: Optional[str] = None, sorter=None
+) -> Value:
+    dtype = torch.promote_types(x.dtype, boundaries.dtype)
+    boundaries = b.convert(boundaries, dtype)
+    if sorter is not None:
+        places = [sorter if k == boundaries.rank - 1 else b.iota(sorter.sizes, k) for k in range(boundaries.rank)]
+        boundaries = b.gather(boundaries, places, list(range(boundaries.rank)))
+    return _positions(b, boundaries, b.convert(x, dtype), right or side == "right")

@@ -1,0 +1,1 @@
+"""Benchmarks of Lamina beside its peers; `python -m benchmarks --help`."""

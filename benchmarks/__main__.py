@@ -1,0 +1,5 @@
+"""`python -m benchmarks`."""
+
+from .run import main
+
+main(prog_name="python -m benchmarks")

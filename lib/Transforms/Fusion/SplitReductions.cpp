@@ -1,0 +1,102 @@
+// lamina-split-reductions: reduces in two steps where one step would have too few programs.
+#include "dialects/Prim/Prim.h"
+#include "dialects/Prim/PrimSizes.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Pass/Pass.h"
+
+namespace lamina {
+#define GEN_PASS_DECL_SPLITREDUCTIONS
+#define GEN_PASS_DEF_SPLITREDUCTIONS
+#include "lib/Transforms/Fusion/Passes.h.inc"
+} // namespace lamina
+
+using namespace mlir;
+using namespace lamina;
+using namespace lamina::prim;
+
+/// The first step leaves at most this many elements of a split dimension for the second.
+static constexpr int64_t kMaxParts = 512;
+
+/// The largest divisor of `size` up to kMaxParts.
+static int64_t chooseParts(int64_t size) {
+  for (int64_t parts = kMaxParts; parts > 1; --parts)
+    if (size % parts == 0)
+      return parts;
+  return 1;
+}
+
+namespace {
+
+struct SplitReductions : lamina::impl::SplitReductionsBase<SplitReductions> {
+  using SplitReductionsBase::SplitReductionsBase;
+
+  void runOnOperation() override {
+    SizeAnalysis sizes(getOperation());
+    SmallVector<ReduceOp> reductions;
+    getOperation()->walk([&](ReduceOp op) { reductions.push_back(op); });
+    for (ReduceOp op : reductions)
+      split(op, sizes);
+  }
+
+  void split(ReduceOp op, SizeAnalysis &sizes) {
+    auto type = cast<RankedTensorType>(op.getOperand().getType());
+    int64_t kept = 1, all = 1;
+    for (int64_t i = 0; i < type.getRank(); ++i) {
+      int64_t size = type.isDynamicDim(i) ? sizeHint : type.getDimSize(i);
+      all *= size;
+      if (!llvm::is_contained(op.getDims(), i))
+        kept *= size;
+    }
+    if (kept >= minParallelism || all < minElements)
+      return;
+    OpBuilder builder(op);
+    Value operand = op.getOperand();
+    Exprs shape(sizes.getSizes(operand));
+    SmallVector<int64_t> dims(op.getDims());
+    llvm::sort(dims);
+    llvm::erase_if(dims, [&](int64_t dim) { return type.getDimSize(dim) == 1; });
+    if (dims.empty())
+      return;
+    int64_t outer = dims.front(), size = type.getDimSize(outer);
+    // One dimension alone, or one with far more elements than the second step should see, is split in two.
+    if (dims.size() == 1 || (ShapedType::isStatic(size) && size > kMaxParts)) {
+      if (ShapedType::isDynamic(size))
+        return;
+      int64_t parts = chooseParts(size);
+      if (parts < minParallelism) {
+        if (dims.size() == 1)
+          return;
+      } else {
+        MLIRContext *context = op.getContext();
+        shape[outer] = getAffineConstantExpr(size / parts, context);
+        shape.insert(shape.begin() + outer, getAffineConstantExpr(parts, context));
+        RankedTensorType reshaped = getTensorType(shape, type.getElementType());
+        operand = ReshapeOp::create(builder, op.getLoc(), reshaped, operand,
+                                    reshaped.hasStaticShape() ? AffineMapAttr() : getExprs(context, shape));
+        for (int64_t &dim : dims)
+          ++dim;
+        dims.insert(dims.begin(), outer);
+      }
+    }
+    // Narrow floats round once, at the end.
+    Type element = type.getElementType();
+    bool narrow = isa<Float16Type, BFloat16Type>(element);
+    auto withElement = [](Value value, Type newElement) {
+      return cast<RankedTensorType>(value.getType()).clone(newElement);
+    };
+    if (narrow)
+      operand = ConvertOp::create(builder, op.getLoc(), withElement(operand, builder.getF32Type()), operand);
+    auto inner = ReduceOp::create(builder, op.getLoc(), operand, op.getCombinerAttr(),
+                                  builder.getDenseI64ArrayAttr(ArrayRef<int64_t>(dims).drop_front()));
+    // The kept dimensions before `outer` are all of lower number.
+    Value result = ReduceOp::create(builder, op.getLoc(), inner.getResult(), op.getCombinerAttr(),
+                                    builder.getDenseI64ArrayAttr({outer}));
+    if (narrow)
+      result = ConvertOp::create(builder, op.getLoc(), withElement(result, element), result);
+    op.getResult().replaceAllUsesWith(result);
+    op->erase();
+    ++numSplit;
+  }
+};
+
+} // namespace

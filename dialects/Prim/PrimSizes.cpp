@@ -288,9 +288,7 @@ FailureOr<SmallVector<Exprs>> prim::inferUnrefinedSizes(Operation *op, ArrayRef<
       })
       .Case([&](ReduceOp op) { return one(dropSizes(operands[0], op.getDims())); })
       .Case([&](ArgReduceOp op) { return one(dropSizes(operands[0], static_cast<int64_t>(op.getDim()))); })
-      .Case([&](SortOp) -> Result {
-        return SmallVector<Exprs>{operands[0], operands[0]};
-      })
+      .Case([&](SortOp) -> Result { return SmallVector<Exprs>{operands[0], operands[0]}; })
       .Case([&](ReduceWindowOp op) {
         Exprs sizes;
         for (auto [i, size] : llvm::enumerate(operands[0]))

@@ -249,7 +249,8 @@ LogicalResult ReduceOp::verify() {
   auto *terminator = block.empty() ? nullptr : dyn_cast<ReduceReturnOp>(block.back()).getOperation();
   SmallVector<Type> arguments(elements);
   arguments.append(elements);
-  if (!terminator || block.getArgumentTypes() != TypeRange(arguments) || terminator->getOperandTypes() != TypeRange(elements))
+  if (!terminator || block.getArgumentTypes() != TypeRange(arguments) ||
+      terminator->getOperandTypes() != TypeRange(elements))
     return emitOpError("has a region that does not combine two of each source");
   return success();
 }

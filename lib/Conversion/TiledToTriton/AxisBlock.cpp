@@ -39,7 +39,9 @@ AxisBlock BlockBuilder::constant(TypedAttr value) {
   return {known, {}, 0};
 }
 
-AxisBlock BlockBuilder::zero(Type type) { return constant(cast<TypedAttr>(Builder(type.getContext()).getZeroAttr(type))); }
+AxisBlock BlockBuilder::zero(Type type) {
+  return constant(cast<TypedAttr>(Builder(type.getContext()).getZeroAttr(type)));
+}
 
 SmallVector<const Axis *, 3> BlockBuilder::join(ArrayRef<AxisBlock> blocks) {
   SmallVector<const Axis *, 3> result;
@@ -133,7 +135,8 @@ AxisBlock BlockBuilder::castInteger(const AxisBlock &block, Type type, bool isSi
 }
 
 AxisBlock BlockBuilder::select(const AxisBlock &condition, const AxisBlock &yes, const AxisBlock &no) {
-  return apply({condition, yes, no}, [&](OpBuilder &b, ValueRange x) { return arith::SelectOp::create(b, loc, x[0], x[1], x[2]); });
+  return apply({condition, yes, no},
+               [&](OpBuilder &b, ValueRange x) { return arith::SelectOp::create(b, loc, x[0], x[1], x[2]); });
 }
 
 // ---- axes
@@ -142,7 +145,8 @@ const Axis *BlockBuilder::makeAxis(int64_t size, double order, AxisBlock offset,
   auto axis = std::make_unique<Axis>(Axis{size, order, nullptr, nullptr, offset ? offset.level : 0});
   OpBuilder b = at(0);
   Type i32 = b.getI32Type();
-  Value range = tt::MakeRangeOp::create(b, loc, getType(i32, axis.get()), b.getI32IntegerAttr(0), b.getI32IntegerAttr(size));
+  Value range =
+      tt::MakeRangeOp::create(b, loc, getType(i32, axis.get()), b.getI32IntegerAttr(0), b.getI32IntegerAttr(size));
   AxisBlock index = castInteger({range, {axis.get()}, 0}, indexType);
   if (offset)
     index = add(index, offset);

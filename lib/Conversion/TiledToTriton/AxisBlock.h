@@ -1,4 +1,5 @@
-// Blocks over named axes: values of many elements that are combined by the axes they share, and where they are computed.
+// Blocks over named axes: values of many elements that are combined by the axes they share, and where they are
+// computed.
 #ifndef LAMINA_CONVERSION_TILED_TO_TRITON_AXIS_BLOCK_H
 #define LAMINA_CONVERSION_TILED_TO_TRITON_AXIS_BLOCK_H
 

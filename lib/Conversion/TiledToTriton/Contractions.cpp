@@ -25,7 +25,8 @@ static bool isLoaded(linalg::GenericOp op, Value value) {
   return isa<BlockArgument>(tensor) && !getElementTypeOrSelf(tensor.getType()).isInteger(1);
 }
 
-/// Null if the contraction has no form as tt.dot: the accumulator is not f32, or one side has no rows or columns in this program.
+/// Null if the contraction has no form as tt.dot: the accumulator is not f32, or one side has no rows or columns in
+/// this program.
 AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
   auto sum = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
   if (op.getNumResults() != 1 || !sum || !sum.getType().isF32())
@@ -34,7 +35,8 @@ AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
   auto product = (sum.getLhs() == state ? sum.getRhs() : sum.getLhs()).getDefiningOp<arith::MulFOp>();
   if (!product || (sum.getLhs() != state && sum.getRhs() != state))
     return {};
-  Value operands[2] = {product.getLhs(), product.getRhs()}, narrow[2] = {skipExtension(operands[0]), skipExtension(operands[1])};
+  Value operands[2] = {product.getLhs(), product.getRhs()},
+        narrow[2] = {skipExtension(operands[0]), skipExtension(operands[1])};
   if (narrow[0].getType() == narrow[1].getType())
     std::copy(narrow, narrow + 2, operands);
 

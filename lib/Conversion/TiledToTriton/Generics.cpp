@@ -89,7 +89,8 @@ AxisBlock ProgramEmitter::readGeneric(linalg::GenericOp op, unsigned result, con
   for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
     auto loop = dyn_cast<AffineDimExpr>(expr);
     if (!loop)
-      return fail(op, "has a result that is not indexed by its loops", getElementTypeOrSelf(op.getResult(result).getType()));
+      return fail(op, "has a result that is not indexed by its loops",
+                  getElementTypeOrSelf(op.getResult(result).getType()));
     loops[loop.getPosition()] = indices[dim];
   }
   if (llvm::all_of(loops, [](const AxisBlock &loop) { return static_cast<bool>(loop); }))

@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace lamina;
 
 ProgramEmitter::ProgramEmitter(kernel::FuncOp kernel, tt::FuncOp program, Type indexType, const ProgramOptions &options)
-    : kernel(kernel), program(program), options(options), blocks(&program.getBody().front(), kernel.getLoc(), indexType) {}
+    : kernel(kernel), program(program), options(options),
+      blocks(&program.getBody().front(), kernel.getLoc(), indexType) {}
 
 AxisBlock ProgramEmitter::fail(Operation *op, const Twine &message, Type type) {
   if (!failed)
@@ -50,7 +51,8 @@ LogicalResult ProgramEmitter::run() {
     for (auto insert : forall.getTerminator().getOps<tensor::ParallelInsertSliceOp>()) {
       unsigned number = cast<BlockArgument>(insert.getDest()).getArgNumber() - forall.getRank();
       auto argument = cast<BlockArgument>(forall.getOutputs()[number]);
-      outputs.push_back({insert.getSource(), insert.getMixedOffsets(), insert.getMixedSizes(), argument.getArgNumber()});
+      outputs.push_back(
+          {insert.getSource(), insert.getMixedOffsets(), insert.getMixedSizes(), argument.getArgNumber()});
     }
   }
   emitOutputs(outputs);
@@ -71,7 +73,8 @@ void ProgramEmitter::emitOutputs(ArrayRef<Output> outputs) {
     Plan plan{&output, {}, {}, {}};
     SmallVector<std::pair<unsigned, Extent>> dims;
     for (int64_t dim = 0; dim < cast<RankedTensorType>(output.value.getType()).getRank(); ++dim)
-      dims.push_back({dim, output.sizes.empty() ? getDimExtent(kernel.getArgument(output.argument), dim) : getExtent(output.sizes[dim])});
+      dims.push_back({dim, output.sizes.empty() ? getDimExtent(kernel.getArgument(output.argument), dim)
+                                                : getExtent(output.sizes[dim])});
     plan.indices.resize(dims.size());
     plan.loops = choose(dims, {}, plan.indices);
     plans.push_back(std::move(plan));
@@ -119,7 +122,8 @@ AxisBlock ProgramEmitter::getScalar(Value value) {
         symbols.push_back(getAffineSymbolExpr(symbol.getNumber(), op->getContext()));
     if (symbols.size() == apply.getOperands().size()) {
       ArrayRef<AffineExpr> all(symbols);
-      result = getSize(map.getResult(0).replaceDimsAndSymbols(all.take_front(map.getNumDims()), all.drop_front(map.getNumDims())));
+      result = getSize(
+          map.getResult(0).replaceDimsAndSymbols(all.take_front(map.getNumDims()), all.drop_front(map.getNumDims())));
     } else {
       result = evaluateLeast(map, apply.getOperands(), false);
     }
@@ -276,8 +280,8 @@ AxisBlock ProgramEmitter::getWhole(const Extent &extent, ArrayRef<const Axis *> 
   return blocks.getIndex(axis);
 }
 
-SmallVector<ProgramEmitter::Loop> ProgramEmitter::choose(ArrayRef<std::pair<unsigned, Extent>> dims, ArrayRef<const Axis *> given,
-                                                         Indices &indices) {
+SmallVector<ProgramEmitter::Loop> ProgramEmitter::choose(ArrayRef<std::pair<unsigned, Extent>> dims,
+                                                         ArrayRef<const Axis *> given, Indices &indices) {
   SmallVector<const Axis *> used(given);
   int64_t elements = 1;
   for (const Axis *axis : used)
@@ -317,7 +321,8 @@ void ProgramEmitter::runLoops(ArrayRef<Loop> loops, Indices &indices, SmallVecto
     indices[loop.dim] = start;
   } else {
     bool isEven = matchPattern(loop.extent.size.value, m_Constant()) && *loop.extent.bound % loop.chunk == 0;
-    indices[loop.dim] = blocks.getIndex(blocks.makeAxis(loop.chunk, nextOrder++, start, isEven ? AxisBlock() : loop.extent.size));
+    indices[loop.dim] =
+        blocks.getIndex(blocks.makeAxis(loop.chunk, nextOrder++, start, isEven ? AxisBlock() : loop.extent.size));
   }
   carried.assign(op.getRegionIterArgs().begin(), op.getRegionIterArgs().end());
   runLoops(loops.drop_front(), indices, carried, body);

@@ -33,7 +33,8 @@ private:
   struct Extent {
     AxisBlock size;
     std::optional<int64_t> bound;
-    /// What indices below the bound are compared with: may be larger than the size, where that is the least of this and the bound.
+    /// What indices below the bound are compared with: may be larger than the size, where that is the least of this and
+    /// the bound.
     AxisBlock limit;
   };
   /// How loops over dimensions are made: an axis each, of all the dimension or of a chunk of it.
@@ -76,7 +77,8 @@ private:
   void runLoops(llvm::ArrayRef<Loop> loops, Indices &indices, llvm::SmallVector<mlir::Value> &carried,
                 llvm::function_ref<void(llvm::SmallVector<mlir::Value> &)> body);
   /// Chooses axes and loops for dimensions beside the axes of `used`; those that are whole are set in `indices`.
-  llvm::SmallVector<Loop> choose(llvm::ArrayRef<std::pair<unsigned, Extent>> dims, llvm::ArrayRef<const Axis *> used, Indices &indices);
+  llvm::SmallVector<Loop> choose(llvm::ArrayRef<std::pair<unsigned, Extent>> dims, llvm::ArrayRef<const Axis *> used,
+                                 Indices &indices);
 
   AxisBlock fail(mlir::Operation *op, const llvm::Twine &message, mlir::Type type);
   void emitOutputs(llvm::ArrayRef<Output> outputs);

@@ -19,7 +19,8 @@ static TypedAttr getIdentity(Operation *op) {
       .Case<arith::MulFOp>([&](auto) { return b.getFloatAttr(type, 1.0); })
       .Case<arith::MaximumFOp, arith::MaxNumFOp>([&](auto) { return infinity(true); })
       .Case<arith::MinimumFOp, arith::MinNumFOp>([&](auto) { return infinity(false); })
-      .Case<arith::AddIOp, arith::OrIOp, arith::XOrIOp, arith::MaxUIOp>([&](auto) { return integer(APInt::getZero(width)); })
+      .Case<arith::AddIOp, arith::OrIOp, arith::XOrIOp, arith::MaxUIOp>(
+          [&](auto) { return integer(APInt::getZero(width)); })
       .Case<arith::MulIOp>([&](auto) { return integer(APInt(width, 1)); })
       .Case<arith::AndIOp, arith::MinUIOp>([&](auto) { return integer(APInt::getAllOnes(width)); })
       .Case<arith::MaxSIOp>([&](auto) { return integer(APInt::getSignedMinValue(width)); })
@@ -27,10 +28,12 @@ static TypedAttr getIdentity(Operation *op) {
       .Default([](auto) { return TypedAttr(); });
 }
 
-/// The best element and the least index of one. NaN is better than any number; a state that has no element yet has the highest index.
+/// The best element and the least index of one. NaN is better than any number; a state that has no element yet has the
+/// highest index.
 static std::optional<Reduction> matchArgReduction(linalg::GenericOp op) {
   auto yield = cast<linalg::YieldOp>(op.getBody()->getTerminator());
-  auto bestSelect = yield.getOperand(0).getDefiningOp<arith::SelectOp>(), indexSelect = yield.getOperand(1).getDefiningOp<arith::SelectOp>();
+  auto bestSelect = yield.getOperand(0).getDefiningOp<arith::SelectOp>(),
+       indexSelect = yield.getOperand(1).getDefiningOp<arith::SelectOp>();
   if (!bestSelect || !indexSelect)
     return std::nullopt;
   Value best = op.getRegionOutputArgs()[0], element = bestSelect.getTrueValue();
@@ -51,16 +54,22 @@ static std::optional<Reduction> matchArgReduction(linalg::GenericOp op) {
   Reduction reduction;
   reduction.element = {element, indexSelect.getTrueValue()};
   auto indexType = cast<IntegerType>(reduction.element[1].getType());
-  reduction.identity = {cast<TypedAttr>(identity.getValue()), IntegerAttr::get(indexType, APInt::getSignedMaxValue(indexType.getWidth()))};
+  reduction.identity = {cast<TypedAttr>(identity.getValue()),
+                        IntegerAttr::get(indexType, APInt::getSignedMaxValue(indexType.getWidth()))};
   Location loc = op.getLoc();
   reduction.combine = [=](OpBuilder &b, ValueRange x, ValueRange y) mutable -> SmallVector<Value> {
     Value better, equal;
     if (onFloat) {
-      auto compare = [&](arith::CmpFPredicate predicate, Value l, Value r) -> Value { return arith::CmpFOp::create(b, loc, predicate, l, r); };
-      Value xNaN = compare(arith::CmpFPredicate::UNO, x[0], x[0]), yNaN = compare(arith::CmpFPredicate::UNO, y[0], y[0]);
+      auto compare = [&](arith::CmpFPredicate predicate, Value l, Value r) -> Value {
+        return arith::CmpFOp::create(b, loc, predicate, l, r);
+      };
+      Value xNaN = compare(arith::CmpFPredicate::UNO, x[0], x[0]),
+            yNaN = compare(arith::CmpFPredicate::UNO, y[0], y[0]);
       Value xNumber = compare(arith::CmpFPredicate::ORD, x[0], x[0]);
-      better = arith::OrIOp::create(b, loc, compare(onFloat.getPredicate(), y[0], x[0]), arith::AndIOp::create(b, loc, yNaN, xNumber));
-      equal = arith::OrIOp::create(b, loc, compare(arith::CmpFPredicate::OEQ, x[0], y[0]), arith::AndIOp::create(b, loc, xNaN, yNaN));
+      better = arith::OrIOp::create(b, loc, compare(onFloat.getPredicate(), y[0], x[0]),
+                                    arith::AndIOp::create(b, loc, yNaN, xNumber));
+      equal = arith::OrIOp::create(b, loc, compare(arith::CmpFPredicate::OEQ, x[0], y[0]),
+                                   arith::AndIOp::create(b, loc, xNaN, yNaN));
     } else {
       better = arith::CmpIOp::create(b, loc, onInteger.getPredicate(), y[0], x[0]);
       equal = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x[0], y[0]);
@@ -153,7 +162,10 @@ AxisBlock ProgramEmitter::reduce(linalg::GenericOp op, unsigned result, Indices 
     for (TypedAttr identity : reduction->identity) {
       Value start = blocks.constant(identity).value;
       if (!shape.empty())
-        start = blocks.constant(SplatElementsAttr::get(RankedTensorType::get(shape, identity.getType()), Attribute(identity))).value;
+        start =
+            blocks
+                .constant(SplatElementsAttr::get(RankedTensorType::get(shape, identity.getType()), Attribute(identity)))
+                .value;
       carried.push_back(start);
     }
     runLoops(chunked, loops, carried, [&](SmallVector<Value> &carried) {
@@ -197,9 +209,11 @@ AxisBlock ProgramEmitter::reduce(linalg::GenericOp op, unsigned result, Indices 
     auto made = tt::ReduceOp::create(b, op.getLoc(), types, sources, position);
     SmallVector<Type> arguments(elements);
     arguments.append(elements);
-    Block *body = b.createBlock(&made.getCombineOp(), {}, arguments, SmallVector<Location>(arguments.size(), op.getLoc()));
+    Block *body =
+        b.createBlock(&made.getCombineOp(), {}, arguments, SmallVector<Location>(arguments.size(), op.getLoc()));
     ValueRange all(body->getArguments());
-    tt::ReduceReturnOp::create(b, op.getLoc(), reduction->combine(b, all.take_front(elements.size()), all.drop_front(elements.size())));
+    tt::ReduceReturnOp::create(b, op.getLoc(),
+                               reduction->combine(b, all.take_front(elements.size()), all.drop_front(elements.size())));
     for (auto [block, value] : llvm::zip_equal(state, made.getResults()))
       block = {value, left, level};
   }

@@ -8,17 +8,18 @@
 using namespace mlir;
 using namespace lamina;
 
-/// The libdevice function of an op, without the prefix __nv_ and the suffix f of f32; empty if there is none. Triton would lower exp, log,
-/// sin and the like to approximations that are less accurate than eager's functions, and others not at all.
+/// The libdevice function of an op, without the prefix __nv_ and the suffix f of f32; empty if there is none. Triton
+/// would lower exp, log, sin and the like to approximations that are less accurate than eager's functions, and others
+/// not at all.
 static StringRef getDeviceFunction(StringRef op) {
   static const llvm::StringMap<StringRef> table = {
-      {"math.exp", "exp"},       {"math.exp2", "exp2"},      {"math.expm1", "expm1"},      {"math.log", "log"},
-      {"math.log2", "log2"},     {"math.log10", "log10"},    {"math.log1p", "log1p"},      {"math.rsqrt", "rsqrt"},
-      {"math.sin", "sin"},       {"math.cos", "cos"},        {"math.tan", "tan"},          {"math.asin", "asin"},
-      {"math.acos", "acos"},     {"math.atan", "atan"},      {"math.sinh", "sinh"},        {"math.cosh", "cosh"},
-      {"math.tanh", "tanh"},     {"math.asinh", "asinh"},    {"math.acosh", "acosh"},      {"math.atanh", "atanh"},
-      {"math.erf", "erf"},       {"math.erfc", "erfc"},      {"math.cbrt", "cbrt"},        {"math.powf", "pow"},
-      {"math.atan2", "atan2"},   {"math.roundeven", "rint"}, {"math.round", "round"},      {"math.trunc", "trunc"},
+      {"math.exp", "exp"},           {"math.exp2", "exp2"},      {"math.expm1", "expm1"}, {"math.log", "log"},
+      {"math.log2", "log2"},         {"math.log10", "log10"},    {"math.log1p", "log1p"}, {"math.rsqrt", "rsqrt"},
+      {"math.sin", "sin"},           {"math.cos", "cos"},        {"math.tan", "tan"},     {"math.asin", "asin"},
+      {"math.acos", "acos"},         {"math.atan", "atan"},      {"math.sinh", "sinh"},   {"math.cosh", "cosh"},
+      {"math.tanh", "tanh"},         {"math.asinh", "asinh"},    {"math.acosh", "acosh"}, {"math.atanh", "atanh"},
+      {"math.erf", "erf"},           {"math.erfc", "erfc"},      {"math.cbrt", "cbrt"},   {"math.powf", "pow"},
+      {"math.atan2", "atan2"},       {"math.roundeven", "rint"}, {"math.round", "round"}, {"math.trunc", "trunc"},
       {"math.copysign", "copysign"}, {"arith.remf", "fmod"},
   };
   return table.lookup(op);
@@ -26,13 +27,14 @@ static StringRef getDeviceFunction(StringRef op) {
 
 /// Ops that Triton takes as they are, on scalars and blocks.
 static bool isShared(Operation *op) {
-  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp,
-             arith::CmpFOp, arith::ExtFOp, arith::TruncFOp, arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp, arith::FPToUIOp,
-             arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
-             arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp, arith::MaxSIOp, arith::MaxUIOp, arith::MinSIOp, arith::MinUIOp,
-             arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp, arith::CmpIOp, arith::ExtSIOp,
-             arith::ExtUIOp, arith::TruncIOp, arith::SelectOp, math::AbsFOp, math::AbsIOp, math::CeilOp, math::FloorOp, math::FmaOp,
-             math::SqrtOp>(op);
+  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::MaximumFOp, arith::MinimumFOp,
+             arith::MaxNumFOp, arith::MinNumFOp, arith::CmpFOp, arith::ExtFOp, arith::TruncFOp, arith::SIToFPOp,
+             arith::UIToFPOp, arith::FPToSIOp, arith::FPToUIOp, arith::AddIOp, arith::SubIOp, arith::MulIOp,
+             arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::CeilDivSIOp, arith::CeilDivUIOp,
+             arith::FloorDivSIOp, arith::MaxSIOp, arith::MaxUIOp, arith::MinSIOp, arith::MinUIOp, arith::AndIOp,
+             arith::OrIOp, arith::XOrIOp, arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp, arith::CmpIOp, arith::ExtSIOp,
+             arith::ExtUIOp, arith::TruncIOp, arith::SelectOp, math::AbsFOp, math::AbsIOp, math::CeilOp, math::FloorOp,
+             math::FmaOp, math::SqrtOp>(op);
 }
 
 static AxisBlock callDevice(BlockBuilder &blocks, Operation *op, StringRef function, ArrayRef<AxisBlock> operands) {
@@ -71,15 +73,21 @@ AxisBlock lamina::convertScalarOp(BlockBuilder &blocks, Operation *op, ArrayRef<
     return build([](OpBuilder &b, Location loc, ValueRange x) { return arith::SubFOp::create(b, loc, x[0], x[1]); });
   }
   if (isa<arith::DivFOp>(op) && type.isF32())
-    return build([](OpBuilder &b, Location loc, ValueRange x) { return tt::PreciseDivFOp::create(b, loc, x[0].getType(), x[0], x[1]); });
+    return build([](OpBuilder &b, Location loc, ValueRange x) {
+      return tt::PreciseDivFOp::create(b, loc, x[0].getType(), x[0], x[1]);
+    });
   if (isa<math::SqrtOp>(op) && type.isF32())
-    return build([](OpBuilder &b, Location loc, ValueRange x) { return tt::PreciseSqrtOp::create(b, loc, x[0].getType(), x[0]); });
+    return build([](OpBuilder &b, Location loc, ValueRange x) {
+      return tt::PreciseSqrtOp::create(b, loc, x[0].getType(), x[0]);
+    });
   auto withAxes = [&](Value like, Type element) -> Type {
     auto block = dyn_cast<RankedTensorType>(like.getType());
     return block ? Type(block.clone(element)) : element;
   };
   if (isa<arith::BitcastOp>(op))
-    return build([&](OpBuilder &b, Location loc, ValueRange x) { return tt::BitcastOp::create(b, loc, withAxes(x[0], type), x[0]); });
+    return build([&](OpBuilder &b, Location loc, ValueRange x) {
+      return tt::BitcastOp::create(b, loc, withAxes(x[0], type), x[0]);
+    });
   if (StringRef function = getDeviceFunction(op->getName().getStringRef()); !function.empty())
     return callDevice(blocks, op, function, operands);
   if (!isShared(op))

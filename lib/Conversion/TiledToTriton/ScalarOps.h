@@ -6,8 +6,8 @@
 
 namespace lamina {
 
-/// The block of the op's results, of the blocks of its operands; null if Triton has no such op. Index values are integers of any
-/// width: of the wider one of two operands.
+/// The block of the op's results, of the blocks of its operands; null if Triton has no such op. Index values are
+/// integers of any width: of the wider one of two operands.
 AxisBlock convertScalarOp(BlockBuilder &blocks, mlir::Operation *op, llvm::ArrayRef<AxisBlock> operands);
 
 } // namespace lamina

@@ -55,7 +55,8 @@ struct ConvertTiledToTriton : lamina::impl::ConvertTiledToTritonBase<ConvertTile
   /// 32 unless an argument of static size is too large for it.
   int64_t getIndexBits(kernel::FuncOp kernel) {
     for (Type type : kernel.getArgumentTypes())
-      if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.hasStaticShape() && tensor.getNumElements() > INT32_MAX)
+      if (auto tensor = dyn_cast<RankedTensorType>(type);
+          tensor && tensor.hasStaticShape() && tensor.getNumElements() > INT32_MAX)
         return 64;
     return indexBits;
   }

@@ -26,9 +26,9 @@ struct LaminaEntry {
   const char *name;
 };
 
-/// Goes through a host program: the number of launches, then for each launch the number of its kernel, its programs, its
-/// numbers of pointers P and of symbols S, P pairs (argument, or -1 for the arena; offset in bytes) and S values. Programs,
-/// offsets and values are constants, or -1 - i for values[i].
+/// Goes through a host program: the number of launches, then for each launch the number of its kernel, its programs,
+/// its numbers of pointers P and of symbols S, P pairs (argument, or -1 for the arena; offset in bytes) and S values.
+/// Programs, offsets and values are constants, or -1 - i for values[i].
 void lamina_run(const int64_t *program, const LaminaEntry *kernels, const int64_t *values, const int64_t *args,
                 char *arena);
 

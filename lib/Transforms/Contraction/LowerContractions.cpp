@@ -1,9 +1,9 @@
 // The pass that finds contractions and convolutions and replaces them by register-tiled loops.
 #include "lib/Transforms/Contraction/LoopNest.h"
 #include "lib/Transforms/Contraction/Passes.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -1,7 +1,7 @@
 // The innermost kernels: a tile of C in registers.
 #include "lib/Transforms/Contraction/RegisterKernel.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <functional>

@@ -123,6 +123,8 @@ bool Factors::unify(ArrayRef<unsigned> a, ArrayRef<unsigned> b) {
       return false;
     }
   }
-  auto allOnes = [&](ArrayRef<unsigned> rest) { return llvm::all_of(rest, [&](unsigned f) { return isOne(find(f)); }); };
+  auto allOnes = [&](ArrayRef<unsigned> rest) {
+    return llvm::all_of(rest, [&](unsigned f) { return isOne(find(f)); });
+  };
   return allOnes(left) && allOnes(right);
 }

@@ -41,10 +41,12 @@ private:
   void addGroup(llvm::ArrayRef<mlir::Operation *> ops);
   void assign(llvm::ArrayRef<mlir::Operation *> ops, unsigned group);
   llvm::SmallVector<unsigned> directDependencies(llvm::ArrayRef<mlir::Operation *> ops) const;
-  bool isLegal(llvm::ArrayRef<mlir::Operation *> members, llvm::ArrayRef<llvm::ArrayRef<mlir::Operation *>> parts) const;
+  bool isLegal(llvm::ArrayRef<mlir::Operation *> members,
+               llvm::ArrayRef<llvm::ArrayRef<mlir::Operation *>> parts) const;
   /// Programs that the kernel of these members would have, about.
   int64_t parallelism(const KernelGraph &graph, llvm::ArrayRef<mlir::Operation *> members) const;
-  llvm::SmallVector<mlir::Operation *> inOrder(llvm::ArrayRef<mlir::Operation *> a, llvm::ArrayRef<mlir::Operation *> b) const;
+  llvm::SmallVector<mlir::Operation *> inOrder(llvm::ArrayRef<mlir::Operation *> a,
+                                               llvm::ArrayRef<mlir::Operation *> b) const;
   KernelGraph makeGraph(llvm::ArrayRef<mlir::Operation *> members) const;
   bool isReadOutside(mlir::Operation *op, llvm::ArrayRef<mlir::Operation *> members) const;
   int64_t estimate(mlir::AffineExpr size) const;

@@ -14,7 +14,8 @@ static constexpr unsigned kMaxFreeOps = 12;
 /// Number of ops in the tree below an op that reads no memory; nullopt if it reads some or is too big.
 static std::optional<unsigned> countMemorylessOps(Operation *op, unsigned budget) {
   unsigned count = 1;
-  if (!isa<ConstantOp, IotaOp, SizeOp, BroadcastOp, TransposeOp, ReshapeOp>(op) && !op->hasTrait<OpTrait::Elementwise>())
+  if (!isa<ConstantOp, IotaOp, SizeOp, BroadcastOp, TransposeOp, ReshapeOp>(op) &&
+      !op->hasTrait<OpTrait::Elementwise>())
     return std::nullopt;
   for (Value operand : op->getOperands()) {
     Operation *def = operand.getDefiningOp();
@@ -225,7 +226,8 @@ std::optional<unsigned> KernelGraph::addMember(Operation *op) {
       fromMemory = operand != pad.getValue();
     if (role == OpRole::Contraction && !fromMemory)
       if (Operation *def = operand.getDefiningOp())
-        for (Operation *source = def; source; source = source->getNumOperands() ? source->getOperand(0).getDefiningOp() : nullptr) {
+        for (Operation *source = def; source;
+             source = source->getNumOperands() ? source->getOperand(0).getDefiningOp() : nullptr) {
           if (memberSet.contains(source))
             return std::nullopt;
           if (!isa<BroadcastOp, TransposeOp, ReshapeOp, SliceOp>(source) || isMaterialised(source)) {
@@ -315,7 +317,8 @@ bool KernelGraph::relate(Node &node) {
             return false;
         auto free = [&](ArrayRef<Factors::List> dims, ArrayRef<int64_t> batch, ArrayRef<int64_t> contract) {
           for (unsigned i = 0; i < dims.size(); ++i)
-            if (!llvm::is_contained(batch, static_cast<int64_t>(i)) && !llvm::is_contained(contract, static_cast<int64_t>(i)))
+            if (!llvm::is_contained(batch, static_cast<int64_t>(i)) &&
+                !llvm::is_contained(contract, static_cast<int64_t>(i)))
               if (!factors.unifyDims(node.dims[result++], dims[i]))
                 return false;
           return true;

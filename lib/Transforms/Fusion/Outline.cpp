@@ -281,7 +281,8 @@ Value Outliner::emitOp(const KernelGraph::Node &node, ValueRange operands) {
       .Case([&](ReshapeOp) -> Value { return operands[0]; })
       .Case([&](ReduceOp reduce) -> Value {
         SmallVector<int64_t> dims = positions(operandNode(0), reduce.getDims());
-        return ReduceOp::create(body, loc, type, operands[0], reduce.getCombinerAttr(), body.getDenseI64ArrayAttr(dims));
+        return ReduceOp::create(body, loc, type, operands[0], reduce.getCombinerAttr(),
+                                body.getDenseI64ArrayAttr(dims));
       })
       .Case([&](DotGeneralOp dot) -> Value {
         auto at = [&](unsigned i, ArrayRef<int64_t> dims) {
@@ -407,13 +408,15 @@ void Outliner::run(ArrayRef<Operation *> members, ArrayRef<Operation *> outputs,
     ins.push_back(base);
   }
   SmallVector<Type> resultTypes(types.begin() + arguments.size(), types.end());
-  auto launch = kernel::LaunchOp::create(host, loc, resultTypes, FlatSymbolRefAttr::get(func.getNameAttr()), symbols.hostSymbols(), ins, ValueRange());
+  auto launch = kernel::LaunchOp::create(host, loc, resultTypes, FlatSymbolRefAttr::get(func.getNameAttr()),
+                                         symbols.hostSymbols(), ins, ValueRange());
   for (auto [op, result] : llvm::zip(outputs, launch.getResults())) {
     Value value = result;
     if (value.getType() != op->getResult(0).getType()) {
       Exprs shape(sizes.getSizes(op->getResult(0)));
-      value = kernel::ViewOp::create(host, loc, op->getResult(0).getType(), value, getExprs(context, ArrayRef<int64_t>{0}),
-                                     getExprs(context, shape), getExprs(context, getRowMajorStrides(shape, context)));
+      value =
+          kernel::ViewOp::create(host, loc, op->getResult(0).getType(), value, getExprs(context, ArrayRef<int64_t>{0}),
+                                 getExprs(context, shape), getExprs(context, getRowMajorStrides(shape, context)));
     }
     hostValues[op->getResult(0)] = value;
   }

@@ -102,8 +102,8 @@ void lamina::packConstants(KernelGraph &graph, ArrayRef<int64_t> panelWidths, In
 
   KernelGraph::Node memory;
   memory.value = argument;
-  memory.view = StridedView{argument, getAffineConstantExpr(0, context), packedSizes,
-                            getRowMajorStrides(packedSizes, context)};
+  memory.view =
+      StridedView{argument, getAffineConstantExpr(0, context), packedSizes, getRowMajorStrides(packedSizes, context)};
   for (unsigned leaf : packed)
     memory.dims.push_back({leaf});
   graph.nodes.push_back(memory);

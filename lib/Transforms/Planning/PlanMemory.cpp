@@ -171,7 +171,8 @@ LogicalResult Planner::run() {
       auto alloc = out.getDefiningOp<kernel::AllocOp>();
       if (!alloc)
         continue;
-      Bytes bytes = getBytes(sizes.getSizes(result), cast<RankedTensorType>(result.getType()).getElementType(), context);
+      Bytes bytes =
+          getBytes(sizes.getSizes(result), cast<RankedTensorType>(result.getType()).getElementType(), context);
       alloc.setBytes(getExprs(context, {bytes.expr()}).getValue());
       Slot &slot = findSlot(bytes, number);
       slot.allocs.push_back(alloc);

@@ -269,8 +269,8 @@ void Chooser::tileContraction(linalg::LinalgOp op) {
   }
 }
 
-/// Contractions: 64 rows by 64 columns of one batch entry. Convolutions: as elementwise work, of fewer elements. Else as for other targets,
-/// with tiles rounded down to powers of two.
+/// Contractions: 64 rows by 64 columns of one batch entry. Convolutions: as elementwise work, of fewer elements. Else
+/// as for other targets, with tiles rounded down to powers of two.
 void Chooser::tileBlocks() {
   constexpr int64_t kContractionTile = 64;
   int64_t left = target.pointwiseElements;

@@ -18,11 +18,7 @@ from .build import Built, build
 from .call import CallableProgram
 from .decompositions import decompositions
 from .importer import physical_order
-<<<<<<< HEAD
-from .locations import recorded_lines
-=======
-from .locations import last_user_frame
->>>>>>> main
+from .locations import last_user_frame, recorded_lines
 from .program import Input, Mutation, Program, Returned
 from .results import Place, ResultPlan
 from .sizes import to_size, to_sizes
@@ -73,15 +69,6 @@ def signature_of(model: Callable[..., Any]) -> Optional[inspect.Signature]:
 
 def capture(model: Callable[..., Any], args: tuple, kwargs: Optional[dict[str, Any]], dynamic_shapes: Any):
     """The ExportedProgram of a model as it was captured, and after decomposition."""
-<<<<<<< HEAD
-    module = model
-    if not isinstance(model, torch.nn.Module):
-        module = torch.nn.Module()
-        module.forward = model
-    with recorded_lines():
-        captured = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
-    return captured, captured.run_decompositions(decompositions())
-=======
     if isinstance(model, torch.export.ExportedProgram):
         captured = model
     else:
@@ -99,7 +86,8 @@ def _export(module: torch.nn.Module, args: tuple, kwargs: Optional[dict[str, Any
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     try:
-        return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+        with recorded_lines():
+            return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     except GuardOnDataDependentSymNode as error:
         frame = last_user_frame(error.__traceback__)
         raise CompileError(
@@ -107,7 +95,6 @@ def _export(module: torch.nn.Module, args: tuple, kwargs: Optional[dict[str, Any
             location=str(frame) if frame else None,
             hint='use torch.where or torch.cond, or torch.compile(model, backend="lamina"), which splits the program there.',
         ) from error
->>>>>>> main
 
 
 def import_program(

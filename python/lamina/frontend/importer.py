@@ -20,13 +20,8 @@ from lamina.errors import CompileError
 from lamina.logging import get_logger
 
 from .builder import DTYPES, Builder, Output, Value
-<<<<<<< HEAD
-from .locations import location, user_frame
-from .sizes import NotAffine, Size, SymbolTable, is_unbacked, same_sizes, to_size, to_sizes
-=======
 from .locations import location, module_path, user_frame
-from .sizes import NotAffine, Size, SymbolTable, same_sizes, to_size, to_sizes
->>>>>>> main
+from .sizes import NotAffine, Size, SymbolTable, is_unbacked, same_sizes, to_size, to_sizes
 from .table import Unsupported, lookup
 
 log = get_logger("frontend")

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from contraction_harness import DTYPES, Case, check, random
 
 SIZES = [1, 3, 5, 8, 17, 31, 48, 50, 64, 100, 129]

@@ -13,7 +13,9 @@ from lamina.targets import get_target
 from lamina.targets.cuda import CUDADescription, CUDATarget, compile_ttir, verify_ttir
 
 DYNAMIC = torch.export.Dim.DYNAMIC
-needs_triton = pytest.mark.skipif(not __import__("importlib").util.find_spec("triton"), reason="Triton is not installed")
+needs_triton = pytest.mark.skipif(
+    not __import__("importlib").util.find_spec("triton"), reason="Triton is not installed"
+)
 
 
 def seeded(*shape, dtype=torch.float32, seed=0):
@@ -67,7 +69,12 @@ PROGRAMS = {
     "integers": (lambda x, y: (x // y) + (x % y) ** 3, (torch.arange(-50, 50), torch.arange(1, 101)), None, []),
     "matmul_f16": (torch.matmul, (seeded(100, 80, dtype=torch.float16), seeded(80, 72, dtype=torch.float16)), None, []),
     "matmul_batch": (torch.matmul, (seeded(3, 20, 70), seeded(3, 70, 33)), None, []),
-    "matmul_dynamic": (torch.matmul, (seeded(20, 64), seeded(64, 33)), ({0: DYNAMIC}, None), [(seeded(130, 64), seeded(64, 33))]),
+    "matmul_dynamic": (
+        torch.matmul,
+        (seeded(20, 64), seeded(64, 33)),
+        ({0: DYNAMIC}, None),
+        [(seeded(130, 64), seeded(64, 33))],
+    ),
     "vector": (torch.matmul, (seeded(1, 300), seeded(300, 50)), None, []),
     "convolution": (lambda: nn.Conv2d(3, 4, 3, padding=1, stride=2), (seeded(2, 3, 9, 9),), None, []),
 }

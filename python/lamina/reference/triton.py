@@ -342,7 +342,10 @@ RULES: dict[str, Rule] = {
     "arith.constant": constant,
     "arith.cmpi": compare_integers,
     "arith.cmpf": compare_floats,
-    **{f"arith.{name}": convert_elements for name in "extf truncf extsi extui trunci sitofp uitofp fptosi fptoui index_cast".split()},
+    **{
+        f"arith.{name}": convert_elements
+        for name in "extf truncf extsi extui trunci sitofp uitofp fptosi fptoui index_cast".split()
+    },
     **dict.fromkeys(_FUNCTIONS, _apply),
     "scf.for": for_loop,
 }
@@ -405,7 +408,9 @@ def _flatten(array: Array) -> Array:
     if not array.size:
         return np.zeros(0, dtype)
     memory, start = get_memory(array)
-    count = 1 + sum((size - 1) * (stride // array.itemsize) for size, stride in zip(array.shape, array.strides, strict=True))
+    count = 1 + sum(
+        (size - 1) * (stride // array.itemsize) for size, stride in zip(array.shape, array.strides, strict=True)
+    )
     return np.ndarray((count,), dtype, memory, start)
 
 

@@ -145,7 +145,9 @@ class CUDATarget:
         for name, function in _kernels(module):
             kernel = compile_ttir(_to_text(function), self.description.sm, self.choose_warps(function))
             if kernel.shared > self.description.shared_memory:
-                raise CompileError(f"the kernel {name} needs {kernel.shared} bytes of shared memory, too many for sm_{kernel.sm}")
+                raise CompileError(
+                    f"the kernel {name} needs {kernel.shared} bytes of shared memory, too many for sm_{kernel.sm}"
+                )
             result[name] = kernel
         return result
 
@@ -233,7 +235,9 @@ class InterpretedExecutable:
         known = {key: from_torch(tensor) for key, tensor in constants.items()}
         if "init" in entries:
             entry = entries["init"]
-            results = _allocate(self.module, "init", len(entry.arguments), [_evaluator(size)(()) for size in entry.sizes])
+            results = _allocate(
+                self.module, "init", len(entry.arguments), [_evaluator(size)(()) for size in entry.sizes]
+            )
             self._interpreter.call("init", [known[key] for key in entry.arguments if key is not None] + results)
             known.update({f"init.{i}": result for i, result in enumerate(results)})
         self._constants = [None if key is None else known[key] for key in entries["main"].arguments]

@@ -1,2 +1,1 @@
 """Puts this folder on the path, so that tests can import its shared modules."""
-

@@ -5,11 +5,9 @@ import dataclasses
 
 import ml_dtypes
 import numpy as np
-from lamina._lib import _lamina
 from mlir import ir
 from mlir.execution_engine import ExecutionEngine
 from mlir.passmanager import PassManager
-
 
 DTYPES = {
     "f32": np.float32,

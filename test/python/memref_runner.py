@@ -10,7 +10,6 @@ from mlir.passmanager import PassManager
 
 from lamina._lib import _lamina
 
-
 LOWERING = (
     "convert-vector-to-scf,expand-strided-metadata,lower-affine,arith-expand,convert-scf-to-cf,"
     "convert-vector-to-llvm{enable-x86vector},convert-math-to-llvm,convert-math-to-libm,expand-strided-metadata,lower-affine,"
@@ -104,7 +103,11 @@ def descriptor(array):
 
     strides = [s // array.itemsize for s in array.strides]
     return Descriptor(
-        array.ctypes.data, array.ctypes.data, 0, (ctypes.c_int64 * rank)(*array.shape), (ctypes.c_int64 * rank)(*strides)
+        array.ctypes.data,
+        array.ctypes.data,
+        0,
+        (ctypes.c_int64 * rank)(*array.shape),
+        (ctypes.c_int64 * rank)(*strides),
     )
 
 

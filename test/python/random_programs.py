@@ -7,10 +7,8 @@ those that fail; `python random_programs.py --run FILE` tries one again.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import ctypes
 import mmap
-import os
 import pickle
 import re
 import subprocess
@@ -24,12 +22,12 @@ import numpy as np
 import torch
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from mlir import ir
-from strategies import Program, prim_modules
 
-from lamina import dialects, reference
+from lamina import reference
 from lamina._lib import _lamina
 from lamina.reference.values import Array, get_dtype
 from lamina.targets.cpu import CPUDescription, CPUExecutable, CPUTarget, _evaluator
+from strategies import Program, prim_modules
 
 SETTINGS = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], print_blob=False
@@ -113,17 +111,25 @@ def _interpret(
     inputs: Iterator[Array],
     symbols: list[int],
 ) -> list[Array]:
-    results = ir.IntegerAttr(function.attributes["kernel.results"]).value if "kernel.results" in function.attributes else 0
+    results = (
+        ir.IntegerAttr(function.attributes["kernel.results"]).value if "kernel.results" in function.attributes else 0
+    )
     args: list[Array] = []
     block = function.regions[0].blocks[0]
-    attrs = list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else [{}] * len(block.arguments)
+    attrs = (
+        list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else [{}] * len(block.arguments)
+    )
     for number, (argument, attr) in enumerate(zip(block.arguments, attrs, strict=True)):
         if number >= len(block.arguments) - results:
             type = ir.RankedTensorType(argument.type)
             sizes = [type.get_dim_size(dim) if not type.is_dynamic_dim(dim) else None for dim in range(type.rank)]
             if None in sizes:
                 sizes = list(reference.sizes.evaluate_all(attr["prim.sizes"], dict(enumerate(symbols))))
-            args.append(np.frombuffer(b"\x5a" * (int(np.prod(sizes)) * 8), get_dtype(type))[: int(np.prod(sizes))].reshape(sizes).copy())
+            args.append(
+                np.frombuffer(b"\x5a" * (int(np.prod(sizes)) * 8), get_dtype(type))[: int(np.prod(sizes))]
+                .reshape(sizes)
+                .copy()
+            )
         elif "prim.constant" in attr:
             args.append(constants[ir.StringAttr(attr["prim.constant"]).value])
         else:
@@ -194,7 +200,12 @@ def execute(binary: object, program: Program, expected: list[reference.Bounded])
     executable(inputs, [each.tensor() for each in outputs], program.symbols)
     for memory in (*guarded, *outputs, arena):
         memory.check()
-    for memory, array in zip(guarded, [a for k, a in zip(program.constants, program.args) if k is not None] + [a for k, a in zip(program.constants, program.args) if k is None], strict=True):
+    for memory, array in zip(
+        guarded,
+        [a for k, a in zip(program.constants, program.args) if k is not None]
+        + [a for k, a in zip(program.constants, program.args) if k is None],
+        strict=True,
+    ):
         assert memory.bytes.tobytes() == array.tobytes(), "an argument was written"
     return [
         np.frombuffer(memory.bytes.tobytes(), each.value.dtype).reshape(each.value.shape)
@@ -279,7 +290,17 @@ def main() -> None:
     kinds: Counter[str] = Counter()
     for number in range(-(-args.examples // args.batch)):
         start = args.seed + number
-        command = [sys.executable, __file__, "--only", "--seed", str(start), "--examples", str(args.batch), "--save", str(args.save)]
+        command = [
+            sys.executable,
+            __file__,
+            "--only",
+            "--seed",
+            str(start),
+            "--examples",
+            str(args.batch),
+            "--save",
+            str(args.save),
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             print(f"seed {start}: process ended by {done.returncode}: {done.stderr[-300:]}", flush=True)

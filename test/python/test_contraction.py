@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from contraction_harness import DTYPES, Case, check, random
 
 SIZES = [1, 3, 5, 8, 17, 31, 48, 50, 64, 100, 129]
@@ -49,10 +50,12 @@ def test_sizes(layout):
 def test_layouts(layout, fill):
     rng = np.random.default_rng(1)
     kinds = ["row", "column", "slice", "strided"]
-    cases = [
-        matmul(rng, *[(21, 50, 37), (2, 53, 40)][i % 2], " ".join(kind), layout=layout, fill=fill)
-        for i, kind in enumerate(itertools.product(kinds, kinds, ["slice", "column", "strided"]))
-    ]
+    cases = []
+    for i, (left, right) in enumerate(itertools.product(kinds, kinds)):
+        # Three kinds of C and two shapes, each with each of the others over the two values of `fill`.
+        out = ["slice", "column", "strided"][(i + fill) % 3]
+        shape = [(21, 50, 37), (2, 53, 40)][(i // 2 + fill) % 2]
+        cases.append(matmul(rng, *shape, f"{left} {right} {out}", layout=layout, fill=fill))
     check(cases, [product] * len(cases))
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+
 from contraction_harness import Case, check, random
 
 

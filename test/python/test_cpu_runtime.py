@@ -7,9 +7,9 @@ import threading
 
 import pytest
 import torch
-from lamina._lib import _lamina
 from mlir import ir
 
+from lamina._lib import _lamina
 
 # Every program writes its thread's scratch pointer and number of programs of its range to out[program].
 THREADS = """

@@ -2,9 +2,11 @@
 
 import threading
 
-import cpu_modules
 import pytest
 import torch
+from mlir import ir
+
+import cpu_modules
 from lamina._lib import _lamina
 from lamina.targets.cpu import (
     CPUBinary,
@@ -15,8 +17,6 @@ from lamina.targets.cpu import (
     _evaluator,
     _to_python,
 )
-from mlir import ir
-
 
 
 class LoopTarget(CPUTarget):

@@ -10,7 +10,9 @@ TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 2e-2, to
 
 @pytest.mark.parametrize("freeze", [True, False], ids=["frozen", "inputs"])
 @pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
-@pytest.mark.parametrize(("rows", "depth", "columns"), [(1, 1, 1), (7, 64, 48), (33, 3072, 80), (8, 5000, 50), (0, 4, 16)])
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns"), [(1, 1, 1), (7, 64, 48), (33, 3072, 80), (8, 5000, 50), (0, 4, 16)]
+)
 @torch.no_grad()
 def test_linear(rows, depth, columns, dtype, freeze):
     torch.manual_seed(0)

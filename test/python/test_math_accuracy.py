@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+
 from math_harness import Loop, ulp_errors, unary
 
 # name: (f64 reference, bound in ulp, ranges to walk densely)

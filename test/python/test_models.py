@@ -41,7 +41,9 @@ def llama():
         num_key_value_heads=2,
         vocab_size=32000,
     )
-    return LastHiddenState(transformers.LlamaModel(config), "input_ids", use_cache=False), torch.randint(0, 32000, (1, 128))
+    return LastHiddenState(transformers.LlamaModel(config), "input_ids", use_cache=False), torch.randint(
+        0, 32000, (1, 128)
+    )
 
 
 def vit():

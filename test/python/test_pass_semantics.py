@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from strategies import prim_modules
 
 from lamina import dialects, reference
+from strategies import prim_modules
 
 CONTEXT = dialects.make_context()
 
@@ -16,9 +16,6 @@ PIPELINES = ["builtin.module(canonicalize,cse)"]
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_pipeline(pipeline):
     from mlir.passmanager import PassManager
-
-    from lamina._lib import _lamina
-
 
     @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
     @given(prim_modules())

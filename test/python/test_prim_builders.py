@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from lamina._lib import _lamina
-from lamina.dialects import prim
 from mlir import ir
 from mlir.dialects import func
+
+from lamina._lib import _lamina
+from lamina.dialects import prim
 
 F32, BF16, I32, I64, I1 = "f32", "bf16", "i32", "i64", "i1"
 

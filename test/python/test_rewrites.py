@@ -7,10 +7,10 @@ import random
 
 import numpy as np
 import pytest
-from lamina import dialects, reference
-from lamina._lib import _lamina
 from mlir import ir
 from mlir.passmanager import PassManager
+
+from lamina import dialects, reference
 
 CONTEXT = dialects.make_context()
 PIPELINES = [

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+
 from memref_runner import element_type, generic, memref_type, run
 
 BF16 = ml_dtypes.bfloat16
@@ -111,7 +112,9 @@ def test_mixed_types():
 
 
 def test_truncations_round_to_even():
-    x = np.concatenate([numbers(1000, np.float32) * 1e3, np.float32([np.inf, -np.inf, 0.0, -0.0, 1 + 2**-8, 1 + 3 * 2**-8])])
+    x = np.concatenate(
+        [numbers(1000, np.float32) * 1e3, np.float32([np.inf, -np.inf, 0.0, -0.0, 1 + 2**-8, 1 + 3 * 2**-8])]
+    )
     out = np.zeros(x.shape, BF16)
     body = "%0 = arith.truncf %in0 : f32 to bf16\n linalg.yield %0 : bf16"
     run(generic(["d0", "d0"], "p", [x], [out], body), x, out)
@@ -142,7 +145,12 @@ def test_ranks(shape, dynamic):
 @pytest.mark.parametrize("shape", [(3, 17), (20, 100), (64, 64), (1, 5), (130, 2)])
 def test_broadcasts(shape, dynamic):
     n, m = shape
-    x, row, column, scalar = numbers(shape, np.float32), numbers(m, np.float32, 1), numbers(n, np.float32, 2), np.float32([2])
+    x, row, column, scalar = (
+        numbers(shape, np.float32),
+        numbers(m, np.float32, 1),
+        numbers(n, np.float32, 2),
+        np.float32([2]),
+    )
     out, check = guarded(shape, np.float32)
     body = """%0 = arith.mulf %in0, %in1 : f32
       %1 = arith.divf %0, %in2 : f32
@@ -483,7 +491,9 @@ def test_integer_division_does_not_trap_in_the_tail(size):
     check()
 
 
-@pytest.mark.parametrize("expression,shape", [("d0 * 2 + d1 * 3", 200), ("d0 + d1", 80), ("d0 floordiv 3 + d1", 80), ("(d0 + d1) mod 7", 7)])
+@pytest.mark.parametrize(
+    "expression,shape", [("d0 * 2 + d1 * 3", 200), ("d0 + d1", 80), ("d0 floordiv 3 + d1", 80), ("(d0 + d1) mod 7", 7)]
+)
 @pytest.mark.parametrize("reduced", [0, 1])
 def test_windows(expression, shape, reduced):
     x = numbers(shape, np.float32)
@@ -494,7 +504,9 @@ def test_windows(expression, shape, reduced):
     size = numbers((n, m), np.float32, 1)
     body = "%1 = arith.mulf %in0, %in1 : f32\n%0 = arith.addf %1, %out0 : f32\n linalg.yield %0 : f32"
     iterators = "rp" if reduced == 0 else "pr"
-    run(generic([expression, "d0, d1", "d1" if reduced == 0 else "d0"], iterators, [x, size], [out], body), x, size, out)
+    run(
+        generic([expression, "d0, d1", "d1" if reduced == 0 else "d0"], iterators, [x, size], [out], body), x, size, out
+    )
     close(out, (x[index] * size).sum(axis=reduced), np.float32)
     check()
 

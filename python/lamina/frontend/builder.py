@@ -103,8 +103,12 @@ class Builder:
         tensor = torch.as_tensor(value, dtype=dtype)
         sizes = tuple(tensor.shape)
         type_ = self.type(sizes, dtype)
-        bits = tensor.contiguous().view(torch.int16).numpy().view(np.uint16) if dtype is torch.bfloat16 else tensor.numpy()
-        dense = ir.DenseElementsAttr.get(np.ascontiguousarray(bits).reshape(-1), type=self.element_type(dtype), shape=list(sizes))
+        bits = (
+            tensor.contiguous().view(torch.int16).numpy().view(np.uint16) if dtype is torch.bfloat16 else tensor.numpy()
+        )
+        dense = ir.DenseElementsAttr.get(
+            np.ascontiguousarray(bits).reshape(-1), type=self.element_type(dtype), shape=list(sizes)
+        )
         return Value(prim.constant(dense, results=[type_]), sizes, dtype)
 
     def scalar(self, value: Scalar, dtype: torch.dtype) -> Value:
@@ -204,7 +208,9 @@ class Builder:
         sizes = tuple(x.sizes[k] for k in permutation)
         return Value(prim.transpose(x.ir, permutation, results=[self.type(sizes, x.dtype)]), sizes, x.dtype)
 
-    def slice(self, x: Value, starts: Sequence[Size], limits: Sequence[Size], strides: Sequence[int], sizes=None) -> Value:
+    def slice(
+        self, x: Value, starts: Sequence[Size], limits: Sequence[Size], strides: Sequence[int], sizes=None
+    ) -> Value:
         if sizes is None:
             sizes = [_ceil(limit - start, stride) for start, limit, stride in zip(starts, limits, strides)]
         sizes = tuple(normalise(size) for size in sizes)
@@ -284,7 +290,9 @@ class Builder:
         result = prim.reduce_window(self.type(sizes, x.dtype), x.ir, prim.Combiner[combiner], *lists)
         return Value(result, sizes, x.dtype)
 
-    def dot(self, x: Value, y: Value, x_batch, y_batch, x_contract, y_contract, dtype: Optional[torch.dtype] = None) -> Value:
+    def dot(
+        self, x: Value, y: Value, x_batch, y_batch, x_contract, y_contract, dtype: Optional[torch.dtype] = None
+    ) -> Value:
         """dot_general with the accumulation type as the result's: f32 for f16 and bf16."""
         dtype = dtype or (torch.float32 if x.dtype in HALVES else x.dtype)
         sizes = [x.sizes[k] for k in x_batch]

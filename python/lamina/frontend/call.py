@@ -186,8 +186,14 @@ def explain(program: Program, leaves: Sequence[Any]) -> None:
         if spec.kind == "value":
             continue
         for dim, (size, actual) in enumerate(zip(spec.sizes, leaf.shape if spec.kind == "tensor" else [leaf])):
-            what = f"argument '{spec.name}' has size {actual} in dimension {dim}" if spec.kind == "tensor" else f"argument '{spec.name}' is {actual}"
-            expected = int(size.subs(values)) if isinstance(size, sympy.Expr) and size.free_symbols <= set(values) else size
+            what = (
+                f"argument '{spec.name}' has size {actual} in dimension {dim}"
+                if spec.kind == "tensor"
+                else f"argument '{spec.name}' is {actual}"
+            )
+            expected = (
+                int(size.subs(values)) if isinstance(size, sympy.Expr) and size.free_symbols <= set(values) else size
+            )
             if isinstance(expected, int) and expected != actual:
                 relation = f" ({_name(program, size)})" if isinstance(size, sympy.Expr) else ""
                 raise ValueError(f"{what}, expected {expected}{relation}")
@@ -236,7 +242,8 @@ def _overlaps(tensors: Sequence[torch.Tensor], written: int) -> bool:
     """Whether tensor `written` shares memory with another one."""
     storage = tensors[written].untyped_storage().data_ptr()
     return storage != 0 and any(
-        k != written and isinstance(t, torch.Tensor) and t.untyped_storage().data_ptr() == storage for k, t in enumerate(tensors)
+        k != written and isinstance(t, torch.Tensor) and t.untyped_storage().data_ptr() == storage
+        for k, t in enumerate(tensors)
     )
 
 
@@ -315,14 +322,18 @@ def _emit_guards(source: _Source, program: Program) -> None:
     device = program.device.type
     for i, spec in enumerate(program.inputs):
         if spec.kind == "value":
-            conditions.append(f"type(a{i}) is {source.bind('t', type(spec.value))} and a{i} == {source.bind('v', spec.value)}")
+            conditions.append(
+                f"type(a{i}) is {source.bind('t', type(spec.value))} and a{i} == {source.bind('v', spec.value)}"
+            )
         elif spec.kind == "size":
             conditions.append(f"isinstance(a{i}, int)")
         else:
             test = f"isinstance(a{i}, torch_Tensor) and a{i}.dtype is {source.bind('d', spec.dtype)} and a{i}.layout is strided and "
             test += f"a{i}.is_cpu" if device == "cpu" else f"a{i}.device.type == {device!r}"
             static = all(isinstance(size, int) for size in spec.sizes)
-            test += f" and a{i}.shape == {source.tuple(spec.sizes)}" if static else f" and a{i}.dim() == {len(spec.sizes)}"
+            test += (
+                f" and a{i}.shape == {source.tuple(spec.sizes)}" if static else f" and a{i}.dim() == {len(spec.sizes)}"
+            )
             conditions.append(test)
     if conditions:
         source.emit("if not (" + "\n        and ".join(conditions) + "): explain(leaves)")
@@ -407,9 +418,13 @@ def _emit_results(source: _Source, program: Program) -> None:
         dtype = source.bind("d", result.dtype)
         sizes = source.tuple(result.sizes)
         if result.dense:
-            source.emit(f"r{number} = empty_strided({sizes}, {source.tuple(result.strides)}, dtype={dtype}, device={device})")
+            source.emit(
+                f"r{number} = empty_strided({sizes}, {source.tuple(result.strides)}, dtype={dtype}, device={device})"
+            )
             permuted = result.permutation != tuple(range(len(result.permutation)))
-            source.emit(f"o{number} = r{number}.permute({result.permutation})" if permuted else f"o{number} = r{number}")
+            source.emit(
+                f"o{number} = r{number}.permute({result.permutation})" if permuted else f"o{number} = r{number}"
+            )
         else:
             source.emit(f"o{number} = empty({sizes}, dtype={dtype}, device={device})")
     for number in range(len(program.checks)):
@@ -430,7 +445,9 @@ def _emit_run(source: _Source, program: Program) -> None:
     source.emit(f"execute([{inputs}], [{outputs}], [{symbols}])")
     if program.checks:
         outcomes = [f"c{k}" for k in range(len(program.checks))]
-        source.emit("if not (" + " and ".join(f"{c}.item()" for c in outcomes) + f"): fail(checks, [{', '.join(outcomes)}])")
+        source.emit(
+            "if not (" + " and ".join(f"{c}.item()" for c in outcomes) + f"): fail(checks, [{', '.join(outcomes)}])"
+        )
     for number, result in enumerate(program.results):
         if not result.dense:
             sizes, strides = source.tuple(result.sizes), source.tuple(result.strides)
@@ -508,4 +525,6 @@ def _emit_return(source: _Source, program: Program) -> None:
         text = "".join(leaf + ", " for leaf in leaves)
         source.emit(f"return ({text})" if spec.type is tuple else f"return [{text}]")
     else:
-        source.emit(f"return {source.bind('unflatten', pytree.tree_unflatten)}([{', '.join(leaves)}], {source.bind('spec', spec)})")
+        source.emit(
+            f"return {source.bind('unflatten', pytree.tree_unflatten)}([{', '.join(leaves)}], {source.bind('spec', spec)})"
+        )

@@ -78,7 +78,9 @@ def _unwrapped(error: CompileError) -> CompileError:
     UserError.__name__ = UserError.__qualname__ = "CompileError"
     UserError.__module__ = "lamina"
     result = UserError()
-    result.__dict__.update(error.__dict__, first_useful_frame=None, _torch_dynamo_tracer_output=None, frame_exec_strategy=None)
+    result.__dict__.update(
+        error.__dict__, first_useful_frame=None, _torch_dynamo_tracer_output=None, frame_exec_strategy=None
+    )
     return result
 
 
@@ -156,7 +158,9 @@ def _weights(graph_module: torch.fx.GraphModule) -> dict[int, torch.Tensor]:
     return weights
 
 
-def _frozen(graph_module: torch.fx.GraphModule, weights: Mapping[int, torch.Tensor], count: int) -> dict[str, torch.Tensor]:
+def _frozen(
+    graph_module: torch.fx.GraphModule, weights: Mapping[int, torch.Tensor], count: int
+) -> dict[str, torch.Tensor]:
     """Values of the placeholders that are weights and are not written to, by name.
 
     None are, where AOTAutograd has changed the number of inputs (duplicates removed): the numbers then mean others.

@@ -184,7 +184,9 @@ class _Front:
                 if frozen and name not in written:
                     self.constants[name] = spec.target
             elif spec.kind is not InputKind.TOKEN:
-                raise CompileError(f"the model holds {spec.target}, a {spec.kind.name.lower()} that Lamina cannot compile")
+                raise CompileError(
+                    f"the model holds {spec.target}, a {spec.kind.name.lower()} that Lamina cannot compile"
+                )
 
     def _input(self, name: str, argument: Any) -> Input:
         if isinstance(argument, TensorArgument):
@@ -213,7 +215,9 @@ class _Front:
                 raise CompileError(f"the program returns a {spec.kind.name.lower()}, which Lamina cannot compile")
             kind, where = place
             number = plan.result(node)
-            mutations.append(Mutation(number, input=int(where)) if kind == "input" else Mutation(number, key=str(where)))
+            mutations.append(
+                Mutation(number, input=int(where)) if kind == "input" else Mutation(number, key=str(where))
+            )
             plan.mutated.setdefault(node, place)
         return mutations
 

@@ -7,13 +7,12 @@ import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import sympy
 import torch
 import torch.fx
 
-from lamina.errors import CompileError
 from lamina.logging import get_logger
 from lamina.options import Options
 
@@ -80,7 +79,9 @@ class SplitExecutable:
             key = (str(node.target), str(place))
             if key not in seen:
                 seen.add(key)
-                warnings.warn(f"Lamina cannot compile {node.target}; PyTorch runs it ({place or 'unknown line'})", stacklevel=2)
+                warnings.warn(
+                    f"Lamina cannot compile {node.target}; PyTorch runs it ({place or 'unknown line'})", stacklevel=2
+                )
 
     # ---- splitting
 
@@ -161,7 +162,13 @@ class SplitExecutable:
         for node in self.graph_module.graph.nodes:
             value = node.meta.get("val")
             if node.op == "placeholder":
-                sizes = value.shape if isinstance(value, torch.Tensor) else [value] if isinstance(value, torch.SymInt) else []
+                sizes = (
+                    value.shape
+                    if isinstance(value, torch.Tensor)
+                    else [value]
+                    if isinstance(value, torch.SymInt)
+                    else []
+                )
                 for size in to_sizes(sizes):
                     symbols |= size.free_symbols if isinstance(size, sympy.Expr) else set()
         return sorted(symbols, key=str)
@@ -179,7 +186,9 @@ class SplitExecutable:
         environment = dict(zip(self.symbols, symbols))
         for argument, tensor in zip(self.arguments, inputs):
             order = argument.permutation
-            values[argument.node] = tensor if argument.opaque else tensor.permute([order.index(k) for k in range(len(order))])
+            values[argument.node] = (
+                tensor if argument.opaque else tensor.permute([order.index(k) for k in range(len(order))])
+            )
         for node in self.graph_module.graph.nodes:
             if is_size_node(node) and not _is_late(node):
                 values[node] = _evaluated(node.meta["val"], environment)
@@ -252,8 +261,18 @@ def compile_part(
     returned = [plan.returned(node) for node in output.args[0]]
     options = dataclasses.replace(options, fallback="error")  # a part is not split again: the whole is split anew
     built = build(
-        part, plan, options, places=places, constants={}, tensors={}, inputs=inputs, returned=returned, mutations=[],
-        ranges=ranges, in_spec=None, out_spec=None,
+        part,
+        plan,
+        options,
+        places=places,
+        constants={},
+        tensors={},
+        inputs=inputs,
+        returned=returned,
+        mutations=[],
+        ranges=ranges,
+        in_spec=None,
+        out_spec=None,
     )
     call = generate(built.program, built.executable(), guard=False)
     return lambda values, numbers, reads: call([*reads, *numbers])

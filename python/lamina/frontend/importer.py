@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
+import mlir.ir as ir
 import sympy
 import torch
 import torch.fx
-
-import mlir.ir as ir
 from mlir.dialects import func
 
 from lamina import dialects
@@ -140,8 +139,10 @@ def is_size_node(node: torch.fx.Node) -> bool:
     value = node.meta.get("val")
     if not isinstance(value, _SCALAR_TYPES):
         return False
-    return node.op != "call_function" or node.target in _SIZE_OPS or not any(
-        isinstance(source.meta.get("val"), torch.Tensor) for source in node.all_input_nodes
+    return (
+        node.op != "call_function"
+        or node.target in _SIZE_OPS
+        or not any(isinstance(source.meta.get("val"), torch.Tensor) for source in node.all_input_nodes)
     )
 
 
@@ -169,7 +170,9 @@ def physical_order(shape: Sequence[Any], stride: Sequence[Any]) -> tuple[int, ..
     strides, sizes = _hints(stride), _hints(shape)
     if strides is None or sizes is None or 0 in sizes:
         return identity
-    order = sorted(identity, key=lambda k: (-strides[k], k) if sizes[k] != 1 else (-_outer_stride(k, sizes, strides), k))
+    order = sorted(
+        identity, key=lambda k: (-strides[k], k) if sizes[k] != 1 else (-_outer_stride(k, sizes, strides), k)
+    )
     expected = 1
     for k in reversed(order):
         if sizes[k] != 1 and strides[k] != expected:
@@ -198,7 +201,9 @@ def _hints(values: Sequence[Union[int, torch.SymInt]]) -> Optional[list[int]]:
 class Importer:
     """Imports one graph. Use `import_graph`."""
 
-    def __init__(self, graph_module: torch.fx.GraphModule, constants: Mapping[str, str], ranges: Mapping[sympy.Symbol, Any]):
+    def __init__(
+        self, graph_module: torch.fx.GraphModule, constants: Mapping[str, str], ranges: Mapping[sympy.Symbol, Any]
+    ):
         self.graph_module = graph_module
         self.constants = constants
         self.ranges = ranges
@@ -269,7 +274,9 @@ class Importer:
                 self.arguments.append(Argument(node, (), fake.dtype, (), None, True))
                 continue
             key = self.constants.get(node.name) if node.op == "placeholder" else node.target
-            self.arguments.append(Argument(node, to_sizes(fake.shape), fake.dtype, physical_order(fake.shape, fake.stride()), key))
+            self.arguments.append(
+                Argument(node, to_sizes(fake.shape), fake.dtype, physical_order(fake.shape, fake.stride()), key)
+            )
 
     def _number_symbols(self) -> None:
         for argument in self.arguments:

@@ -10,10 +10,9 @@ import types
 from collections.abc import Iterator
 from typing import NamedTuple, Optional
 
+import mlir.ir as ir
 import torch
 import torch.fx
-
-import mlir.ir as ir
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.*)$')
 _LAMINA = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -96,7 +95,9 @@ def module_path(node: torch.fx.Node) -> str:
     if not stack:
         return ""
     path = list(stack.values())[-1][0]
-    return re.sub(r"L\['self'\]\.?|_modules\['([^']+)'\]\.?|^self\.?", lambda m: (m[1] or "") + ("." if m[1] else ""), path).strip(".")
+    return re.sub(
+        r"L\['self'\]\.?|_modules\['([^']+)'\]\.?|^self\.?", lambda m: (m[1] or "") + ("." if m[1] else ""), path
+    ).strip(".")
 
 
 def location(node: torch.fx.Node, context: ir.Context) -> ir.Location:

@@ -9,14 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Union
 
+import mlir.ir as ir
 import sympy
 import torch
-from torch.utils._sympy.functions import CleanDiv, CeilToInt, FloorDiv, FloorToInt, IntTrueDiv, Mod, ModularIndexing, PythonMod
+from torch.utils._sympy.functions import (
+    CeilToInt,
+    CleanDiv,
+    FloorDiv,
+    FloorToInt,
+    IntTrueDiv,
+    Mod,
+    ModularIndexing,
+    PythonMod,
+)
 from torch.utils._sympy.functions import Max as TorchMax
 from torch.utils._sympy.functions import Min as TorchMin
 from torch.utils._sympy.symbol import SymT, symbol_is_type
-
-import mlir.ir as ir
 
 Size = Union[int, sympy.Expr]
 
@@ -136,7 +144,9 @@ class SymbolTable:
                 result = base if result is None else ir.AffineExpr.get_mul(result, base)
             return result
         if isinstance(expr, (FloorDiv, CleanDiv)):
-            return ir.AffineExpr.get_floor_div(self.affine(normalise(expr.args[0])), self.affine(normalise(expr.args[1])))
+            return ir.AffineExpr.get_floor_div(
+                self.affine(normalise(expr.args[0])), self.affine(normalise(expr.args[1]))
+            )
         if isinstance(expr, (Mod, PythonMod, sympy.Mod)):
             return ir.AffineExpr.get_mod(self.affine(normalise(expr.args[0])), self.affine(normalise(expr.args[1])))
         if isinstance(expr, ModularIndexing):

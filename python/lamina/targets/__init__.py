@@ -19,7 +19,11 @@ from typing import Any, Optional
 from lamina.errors import CompileError
 
 # They are found without the package's metadata too, in a source tree.
-_BUILT_IN = {"cpu": "lamina.targets.cpu:CPUTarget", "reference": "lamina.targets.reference:ReferenceTarget"}
+_BUILT_IN = {
+    "cpu": "lamina.targets.cpu:CPUTarget",
+    "cuda": "lamina.targets.cuda:CUDATarget",
+    "reference": "lamina.targets.reference:ReferenceTarget",
+}
 
 
 @functools.cache

@@ -19,7 +19,9 @@ class ReferenceExecutable:
         self.program = program
         self.interpreter = Interpreter(program.module)
         self.constants = [
-            None if a.constant is None else from_torch(program.tensors[a.constant].detach().permute(a.permutation).contiguous())
+            None
+            if a.constant is None
+            else from_torch(program.tensors[a.constant].detach().permute(a.permutation).contiguous())
             for a in program.arguments
         ]
 

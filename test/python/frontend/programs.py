@@ -14,7 +14,9 @@ import lamina
 from lamina.frontend.dynamo import backend
 
 
-def torch_compile(function: Callable[..., Any], fallback: str = "error", freeze: bool = False, **kwargs: Any) -> Callable[..., Any]:
+def torch_compile(
+    function: Callable[..., Any], fallback: str = "error", freeze: bool = False, **kwargs: Any
+) -> Callable[..., Any]:
     """torch.compile with the lamina backend and the reference target."""
     options = {"target": "reference", "fallback": fallback, "freeze": freeze}
     return torch.compile(function, backend=functools.partial(backend, options=options), **kwargs)
@@ -54,7 +56,9 @@ def compare(got: Any, expected: Any, strides: bool = True, **tolerance: Any) -> 
     assert got_spec == spec
     for mine, theirs in zip(got_leaves, leaves, strict=True):
         if isinstance(theirs, torch.Tensor):
-            torch.testing.assert_close(mine, theirs.detach(), equal_nan=True, check_stride=strides and theirs.numel() > 1, **tolerance)
+            torch.testing.assert_close(
+                mine, theirs.detach(), equal_nan=True, check_stride=strides and theirs.numel() > 1, **tolerance
+            )
         else:
             assert type(mine) is type(theirs) and mine == theirs
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import functools
 
-import lamina
 import pytest
 import torch
 import torch.nn.functional as F
 from programs import torch_compile
 from torch import nn
+
+import lamina
 
 
 @pytest.fixture(autouse=True)
@@ -47,11 +48,22 @@ TRAINING = {
     "attention": (F.scaled_dot_product_attention, *HEADS),
     "causal attention": (functools.partial(F.scaled_dot_product_attention, is_causal=True), *HEADS),
     "masked attention": (functools.partial(F.scaled_dot_product_attention, attn_mask=MASK), *HEADS),
-    "grouped attention": (functools.partial(F.scaled_dot_product_attention, enable_gqa=True), HEADS[0], HEADS[1][:, :2], HEADS[2][:, :2]),
+    "grouped attention": (
+        functools.partial(F.scaled_dot_product_attention, enable_gqa=True),
+        HEADS[0],
+        HEADS[1][:, :2],
+        HEADS[2][:, :2],
+    ),
     "grouped convolution": (nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2), random(2, 4, 9, 9)),
     "dilated convolution": (nn.Conv1d(4, 6, 3, padding=2, dilation=2), random(2, 4, 9)),
-    "transposed convolution": (nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2), random(2, 4, 5, 5)),
-    "residual block": (nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2)), random(2, 3, 8, 8)),
+    "transposed convolution": (
+        nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2),
+        random(2, 4, 5, 5),
+    ),
+    "residual block": (
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2)),
+        random(2, 3, 8, 8),
+    ),
     "group norm": (nn.GroupNorm(2, 4), random(2, 4, 5, 5)),
     "perceptron": (nn.Sequential(nn.LayerNorm(8), nn.GELU(approximate="tanh"), nn.Linear(8, 3)), random(2, 3, 8)),
     "average pooling": (nn.AvgPool2d(3, 2, 1), random(2, 3, 9, 9)),
@@ -146,4 +158,6 @@ def test_fallback_from_the_environment(monkeypatch):
 
 def test_unknown_option():
     with pytest.raises(Exception, match="unknown option 'fallbck'"):
-        torch.compile(lambda x: x + 1, backend=functools.partial(lamina.frontend.dynamo.backend, options={"fallbck": "eager"}))(random(2))
+        torch.compile(
+            lambda x: x + 1, backend=functools.partial(lamina.frontend.dynamo.backend, options={"fallbck": "eager"})
+        )(random(2))

@@ -6,10 +6,11 @@ import re
 import subprocess
 import sys
 
-import lamina
 import torch
 from torch import nn
 from torch.export import Dim
+
+import lamina
 
 
 def imported(model, *args, **options) -> str:

@@ -15,13 +15,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch.utils._pytree as pytree
+from torch._subclasses.functional_tensor import dispatch_functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.testing._internal.common_methods_invocations import op_db
+
 from lamina.frontend.decompositions import decompositions
 from lamina.frontend.dynamo import compile_aot_graph
 from lamina.frontend.importer import UnsupportedNode
 from lamina.options import Options
-from torch._subclasses.functional_tensor import dispatch_functionalize
-from torch.fx.experimental.proxy_tensor import make_fx
-from torch.testing._internal.common_methods_invocations import op_db
 
 OPTIONS = Options(target="reference", fallback="error")
 SAMPLES = 2
@@ -109,7 +110,9 @@ def samples(op: Any, dtype: torch.dtype) -> list[Any]:
         torch.manual_seed(0)
         found = []
         for sample in op.sample_inputs("cpu", dtype):
-            tensors = [t for t in pytree.tree_leaves((sample.input, sample.args, sample.kwargs)) if isinstance(t, torch.Tensor)]
+            tensors = [
+                t for t in pytree.tree_leaves((sample.input, sample.args, sample.kwargs)) if isinstance(t, torch.Tensor)
+            ]
             if all(t.numel() <= LARGEST and t.layout is torch.strided for t in tensors):
                 found.append(sample)
             if len(found) == 24:
@@ -125,7 +128,11 @@ def cases() -> list[Any]:
             continue
         for dtype, short in DTYPES.items():
             if dtype in op.dtypes:
-                result.append(pytest.param(op, dtype, id=f"{op.name}{'.' + op.variant_test_name if op.variant_test_name else ''}-{short}"))
+                result.append(
+                    pytest.param(
+                        op, dtype, id=f"{op.name}{'.' + op.variant_test_name if op.variant_test_name else ''}-{short}"
+                    )
+                )
     return result
 
 
@@ -150,7 +157,9 @@ def test_sample_inputs(op, dtype):
             except (RuntimeError, ValueError, TypeError, IndexError):
                 continue  # eager does not take the sample
             try:
-                exact = function(*[t.double() if t.dtype in NARROW else t for t in tensors]) if dtype in NARROW else None
+                exact = (
+                    function(*[t.double() if t.dtype in NARROW else t for t in tensors]) if dtype in NARROW else None
+                )
             except RuntimeError:
                 exact = None
             try:
@@ -196,7 +205,10 @@ ROWS: dict[str, tuple] = {
     "copysign": (torch.copysign, X, X.flip(1)),
     "sum of nothing": (lambda x: (x.sum(0), x.prod(0), x.sum(), x.mean(), x.all(0), x.any(0)), torch.ones(0, 3)),
     "softmax of nothing": (lambda x: x.softmax(-1), torch.ones(3, 0)),
-    "softmax with -inf": (lambda x: x.softmax(-1), torch.tensor([[0.0, -float("inf")], [-float("inf"), -float("inf")]])),
+    "softmax with -inf": (
+        lambda x: x.softmax(-1),
+        torch.tensor([[0.0, -float("inf")], [-float("inf"), -float("inf")]]),
+    ),
     "layer norm of one": (lambda x: F.layer_norm(x, (1,)), torch.ones(3, 1)),
     "product with nothing": (torch.matmul, torch.ones(3, 0), torch.ones(0, 2)),
     "extremes with nan": (lambda x: (x.amax(1), x.amin(1), *x.max(1), *x.min(1), x.argmax(1), x.argmin()), X),
@@ -206,12 +218,27 @@ ROWS: dict[str, tuple] = {
     "argmax of equals": (lambda x: (x.argmax(), x.argmin(0)), torch.ones(3, 4)),
     "broadcast": (lambda x, y: x + y, torch.ones(3, 1, 4), torch.ones(2, 1)),
     "broadcast of size 0": (lambda x, y: x + y, torch.ones(1, 4), torch.ones(0, 1)),
-    "promotion": (lambda x, y: (x + y, x * 2.5, y / 2, x == y, x + 1), torch.arange(3), torch.arange(3, dtype=torch.int8)),
-    "promotion by number of dimensions": (lambda x, y: (x + y, x * y), torch.ones(3, dtype=torch.bfloat16), torch.tensor(0.1)),
+    "promotion": (
+        lambda x, y: (x + y, x * 2.5, y / 2, x == y, x + 1),
+        torch.arange(3),
+        torch.arange(3, dtype=torch.int8),
+    ),
+    "promotion by number of dimensions": (
+        lambda x, y: (x + y, x * y),
+        torch.ones(3, dtype=torch.bfloat16),
+        torch.tensor(0.1),
+    ),
     "scalars take part unrounded": (lambda x: (x * 0.1, x + 1e-3, x / 3), torch.arange(1, 9).to(torch.bfloat16)),
-    "truth arithmetic": (lambda x, y: (x + y, x * y, x | y, ~x, x.sum(), x.prod()), torch.tensor([True, False]), torch.tensor([True, True])),
+    "truth arithmetic": (
+        lambda x, y: (x + y, x * y, x | y, ~x, x.sum(), x.prod()),
+        torch.tensor([True, False]),
+        torch.tensor([True, True]),
+    ),
     "byte arithmetic": (lambda x: (x + 100, -x, x // 3, x - 300), torch.tensor([0, 200, 255], dtype=torch.uint8)),
-    "conversion": (lambda x: (x.to(torch.int64), x.to(torch.bool), x.to(torch.bfloat16)), torch.tensor([1.5, -1.5, 0.0, 1e3])),
+    "conversion": (
+        lambda x: (x.to(torch.int64), x.to(torch.bool), x.to(torch.bfloat16)),
+        torch.tensor([1.5, -1.5, 0.0, 1e3]),
+    ),
     "conversion of integers": (lambda x: (x.to(torch.int8), x.to(torch.uint8), x.to(torch.float32)), I),
     "transposed": (lambda x: (x.t().reshape(-1), x.t().contiguous() + 1), X.t()),
     "overlapping": (lambda x: x * 2, torch.arange(5.0).unfold(0, 3, 1)),
@@ -222,20 +249,40 @@ ROWS: dict[str, tuple] = {
     "index apart": (lambda x, i: x[i, :, i], torch.arange(24.0).view(2, 3, 4), torch.tensor([0, 1])),
     "masked assignment": (lambda x: torch.where(x > 0, x, x * 0.1), X),
     "write at indices": (lambda x, i: x.index_put((i,), torch.tensor(9.0)), X, torch.tensor([0, 2])),
-    "add at equal indices": (lambda x, i: x.index_put((i,), torch.ones(3, 4), accumulate=True), X, torch.tensor([0, 0, 2])),
+    "add at equal indices": (
+        lambda x, i: x.index_put((i,), torch.ones(3, 4), accumulate=True),
+        X,
+        torch.tensor([0, 0, 2]),
+    ),
     "scatter": (lambda x, i: x.scatter(1, i, 5.0), X, torch.tensor([[0, 1], [2, 3]])),
-    "scatter of means": (lambda x, i: x.scatter_reduce(0, i, x.flip(0), "mean", include_self=False), X, torch.tensor([[0, 1, 2, 0]])),
+    "scatter of means": (
+        lambda x, i: x.scatter_reduce(0, i, x.flip(0), "mean", include_self=False),
+        X,
+        torch.tensor([[0, 1, 2, 0]]),
+    ),
     "roll and flip": (lambda x: (x.roll(1, 0), x.roll(-1), x.flip(0, 1)), X),
     "triangles": (lambda x: (x.tril(), x.triu(1), x.tril(-1)), X),
     "pad": (lambda x: (F.pad(x, (1, 2)), F.pad(x, (-1, 1, 2, -1), value=3.0)), X),
-    "creation": (lambda x: (torch.arange(2, 9, 3), torch.arange(0.0, 1.0, 0.3), torch.eye(3), torch.full((2,), 7), torch.linspace(0, 1, 5)), X),
+    "creation": (
+        lambda x: (
+            torch.arange(2, 9, 3),
+            torch.arange(0.0, 1.0, 0.3),
+            torch.eye(3),
+            torch.full((2,), 7),
+            torch.linspace(0, 1, 5),
+        ),
+        X,
+    ),
     "diagonal": (lambda x: (x.diagonal(), x.diagonal(1), torch.diag_embed(x)), X),
     "attention with a covered row": (
         lambda q, m: F.scaled_dot_product_attention(q, q, q, attn_mask=m),
         torch.arange(24.0).view(1, 1, 3, 8) / 10,
         torch.tensor([[True, False, True], [False, False, False], [True, True, True]]),
     ),
-    "pooling with ceil": (lambda x: (F.max_pool2d(x, 3, 2, 1, ceil_mode=True), F.avg_pool2d(x, 3, 2, 1, ceil_mode=True)), torch.arange(36.0).view(1, 1, 6, 6)),
+    "pooling with ceil": (
+        lambda x: (F.max_pool2d(x, 3, 2, 1, ceil_mode=True), F.avg_pool2d(x, 3, 2, 1, ceil_mode=True)),
+        torch.arange(36.0).view(1, 1, 6, 6),
+    ),
     "indices of pooling": (lambda x: F.max_pool2d(x, 2, return_indices=True), torch.arange(36.0).view(1, 6, 6) % 7),
 }
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
-import lamina
 import pytest
 import torch
 import torch.nn.functional as F
 from programs import compile_and_compare
 from torch import nn
 from torch.export import Dim
+
+import lamina
 
 
 def random(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -190,7 +191,9 @@ def test_sizes_that_depend_on_each_other():
     half = Dim("half", min=1)
     shapes = ({0: 2 * half}, {0: half})
     calls = [(random(2 * n, 3), random(n, 3)) for n in (1, 4)]
-    program = compile_and_compare(lambda x, y: x.view(2, -1, 3) + y, random(6, 3), random(3, 3), calls=calls, dynamic_shapes=shapes)
+    program = compile_and_compare(
+        lambda x, y: x.view(2, -1, 3) + y, random(6, 3), random(3, 3), calls=calls, dynamic_shapes=shapes
+    )
     with pytest.raises(ValueError, match="argument 'x' has size 5"):
         program(random(5, 3), random(2, 3))
 
@@ -233,7 +236,12 @@ def test_channels_last():
 
 
 def test_wrong_arguments_are_named():
-    program = lamina.compile(lambda x, y: x + y, (random(4, 3), random(4, 3)), dynamic_shapes=({0: Dim("n")}, {0: Dim("n")}), target="reference")
+    program = lamina.compile(
+        lambda x, y: x + y,
+        (random(4, 3), random(4, 3)),
+        dynamic_shapes=({0: Dim("n")}, {0: Dim("n")}),
+        target="reference",
+    )
     with pytest.raises(ValueError, match=r"argument 'y' has size 5 in dimension 0, expected 4 \(s0\)"):
         program(random(4, 3), random(5, 3))
     with pytest.raises(ValueError, match="argument 'x' has size 2 in dimension 1, expected 3"):
@@ -249,7 +257,9 @@ def test_wrong_arguments_are_named():
 
 
 def test_bounds_of_a_size():
-    program = lamina.compile(lambda x: x + 1, (random(4),), dynamic_shapes=({0: Dim("n", min=2, max=8)},), target="reference")
+    program = lamina.compile(
+        lambda x: x + 1, (random(4),), dynamic_shapes=({0: Dim("n", min=2, max=8)},), target="reference"
+    )
     with pytest.raises(ValueError, match="argument 'x' has size 9 in dimension 0, expected from 2 to 8"):
         program(random(9))
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import torch
+
 from lamina import dialects, reference
 
 DTYPES = {

@@ -7,6 +7,7 @@ from unittest import mock
 import numpy as np
 from check import CONTEXT
 from hypothesis import HealthCheck, given, settings
+
 from lamina import dialects, reference
 from lamina.reference import contraction, elementwise, reduction
 from lamina.reference.values import convert, is_narrow

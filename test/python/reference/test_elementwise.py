@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from check import ALL, DTYPES, FLOATS, INTS, NUMBERS, check_op, make_data, run_op
+
 from lamina import reference
 
 INTS_AND_BOOL = [*INTS, "i1"]

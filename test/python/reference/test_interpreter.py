@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from check import ALL, CONTEXT, DTYPES, make_data
+
 from lamina import dialects, reference
 
 SIZES = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from check import CONTEXT
 from hypothesis import HealthCheck, given, settings
+
 from lamina import dialects, reference
 from strategies import FAMILIES, Program, prim_modules
 

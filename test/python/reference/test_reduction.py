@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from check import ALL, CONTEXT, DTYPES, FLOATS, NUMBERS, check_op, make_data, run_op
+
 from lamina import dialects, reference
 
 REDUCTIONS = {

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from check import ALL, CONTEXT, DTYPES, NUMBERS, check_equal, check_op, make_data, run_op
+
 from lamina import dialects, reference
 
 # op with T for the element type, PyTorch's function, shapes of the arguments

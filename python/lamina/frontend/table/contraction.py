@@ -12,7 +12,7 @@ from typing import Optional
 import torch
 
 from ..builder import FLOATS, Builder, Scalar, Value
-from ..sizes import Size, product
+from ..sizes import Size
 from . import Unsupported, lowers
 from .elementwise import finish, opmath
 from .pooling import per_dim
@@ -151,7 +151,9 @@ def convolution(
     groups: int,
 ) -> Value:
     spatial = weight.rank - 2
-    stride, padding, dilation, output_padding = (per_dim(v, spatial) for v in (stride, padding, dilation, output_padding))
+    stride, padding, dilation, output_padding = (
+        per_dim(v, spatial) for v in (stride, padding, dilation, output_padding)
+    )
     unbatched = x.rank == weight.rank - 1
     if unbatched:
         x = b.reshape(x, [1, *x.sizes])
@@ -197,7 +199,10 @@ def _weight_gradient(b: Builder, x: Value, grad: Value, kernel, stride, padding,
     lhs = b.reshape(x, [n, groups, c // groups, *sizes])
     lhs = b.reshape(b.transpose(lhs, [2, 1, 0, *rest]), [c // groups, groups * n, *sizes])
     rhs = b.transpose(grad, [1, 0, *range(2, 2 + spatial)])
-    high = [(k - 1) * d + (out - 1) * s + 1 - size - p for k, d, out, s, size, p in zip(kernel, dilation, outs, stride, sizes, padding)]
+    high = [
+        (k - 1) * d + (out - 1) * s + 1 - size - p
+        for k, d, out, s, size, p in zip(kernel, dilation, outs, stride, sizes, padding)
+    ]
     if not all(isinstance(h, int) for h in (n, *high)):
         raise Unsupported("the gradient of a convolution with sizes that are not constant")
     result = b.convolution(lhs, rhs, dilation, padding, high, [1] * spatial, stride, groups)
@@ -228,7 +233,10 @@ def convolution_backward(
         if transposed:
             value = b.convolution(grad, weight, stride, padding, padding, [1] * spatial, dilation, groups)
         else:
-            reach = [(o - 1) * s - 2 * p + d * (k - 1) + 1 for o, s, p, d, k in zip(grad.sizes[2:], stride, padding, dilation, kernel)]
+            reach = [
+                (o - 1) * s - 2 * p + d * (k - 1) + 1
+                for o, s, p, d, k in zip(grad.sizes[2:], stride, padding, dilation, kernel)
+            ]
             extra = [size - r for size, r in zip(x.sizes[2:], reach)]
             if not all(isinstance(e, int) for e in extra):
                 raise Unsupported("the gradient of a convolution with sizes that are not constant")
@@ -245,7 +253,9 @@ def convolution_backward(
 # ---- attention
 
 
-def _scores(b: Builder, query: Value, key: Value, mask: Optional[Value], is_causal: bool, scale: Optional[float], batch) -> tuple[Value, float]:
+def _scores(
+    b: Builder, query: Value, key: Value, mask: Optional[Value], is_causal: bool, scale: Optional[float], batch
+) -> tuple[Value, float]:
     """query . key * scale + mask, in the accumulation dtype, and the scale; operands as in _Heads."""
     rank = len(batch)
     scores = b.dot(query, key, batch, batch, [rank + 2], [rank + 1])

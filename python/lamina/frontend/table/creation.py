@@ -10,7 +10,7 @@ import torch
 from ..builder import FLOATS, Builder, Scalar, Value
 from ..sizes import Size
 from . import lowers
-from .elementwise import operand, opmath
+from .elementwise import operand
 
 aten = torch.ops.aten
 Fill = Union[Scalar, Size]
@@ -35,7 +35,13 @@ def scalar_tensor(b: Builder, value: Fill, **kwargs: Any) -> Value:
     return _filled(b, value)
 
 
-@lowers(aten.empty.memory_format, aten.empty_strided.default, aten.empty_like.default, aten.new_empty.default, aten.new_empty_strided.default)
+@lowers(
+    aten.empty.memory_format,
+    aten.empty_strided.default,
+    aten.empty_like.default,
+    aten.new_empty.default,
+    aten.new_empty_strided.default,
+)
 def empty(b: Builder, *args: Any, **kwargs: Any) -> Value:
     """Uninitialised memory: zeros are as good as anything."""
     return _filled(b, 0)

@@ -10,9 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
-import torch
-
 import mlir.ir as ir
+import torch
 
 from ..builder import FLOATS, HALVES, Builder, Scalar, Value
 from . import Unsupported, lowers
@@ -325,7 +324,12 @@ def power(b: Builder, x: Value, exponent: Scalar) -> Value:
     return b.binary("pow", u, b.full(exponent, u.sizes, dtype))
 
 
-for _aten, _name in {"bitwise_left_shift": "shl", "bitwise_right_shift": "shr", "__lshift__": "shl", "__rshift__": "shr"}.items():
+for _aten, _name in {
+    "bitwise_left_shift": "shl",
+    "bitwise_right_shift": "shr",
+    "__lshift__": "shl",
+    "__rshift__": "shr",
+}.items():
     for _overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor", "Scalar"):
         if hasattr(getattr(aten, _aten), _overload):
             lowers(getattr(getattr(aten, _aten), _overload))(_binary_row(_name))
@@ -347,7 +351,12 @@ def isinf(b: Builder, x: Value) -> Value:
 
 @lowers(aten.signbit.default)
 def signbit(b: Builder, x: Value) -> Value:
-    integers = {torch.float64: torch.int64, torch.float32: torch.int32, torch.float16: torch.int16, torch.bfloat16: torch.int16}
+    integers = {
+        torch.float64: torch.int64,
+        torch.float32: torch.int32,
+        torch.float16: torch.int16,
+        torch.bfloat16: torch.int16,
+    }
     if x.dtype in FLOATS:
         x = b.bitcast(x, integers[x.dtype])
     if x.dtype is torch.bool:
@@ -403,10 +412,16 @@ def erfinv(b: Builder, x: Value) -> Value:
     centre = b.binary("mul", y, b.binary("div", top, bottom))
     half = b.with_scalar("div", b.binary("sub", one, size), 2.0)
     z = b.unary("sqrt", b.unary("neg", b.unary("log", half)))
-    tail = b.binary("div", polynomial(z, 1.641345311, 3.429567803, -1.624906493, -1.970840454), polynomial(z, 1.637067800, 3.543889200, 1.0))
+    tail = b.binary(
+        "div",
+        polynomial(z, 1.641345311, 3.429567803, -1.624906493, -1.970840454),
+        polynomial(z, 1.637067800, 3.543889200, 1.0),
+    )
     guess = b.select(b.with_scalar("le", size, 0.7), centre, copysign_of(b, tail, y))
     for _ in range(2):
-        slope = b.with_scalar("mul", b.unary("exp", b.unary("neg", b.binary("mul", guess, guess))), 2.0 / math.sqrt(math.pi))
+        slope = b.with_scalar(
+            "mul", b.unary("exp", b.unary("neg", b.binary("mul", guess, guess))), 2.0 / math.sqrt(math.pi)
+        )
         error = b.binary("sub", b.unary("erf", guess), y)
         guess = b.binary("sub", guess, b.binary("div", error, slope))
     ends = copysign_of(b, b.full(math.inf, y.sizes, y.dtype), y)

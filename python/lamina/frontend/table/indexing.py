@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Optional, Union
 
 import torch
 
 from ..builder import FLOATS, Builder, Scalar, Value
 from ..sizes import Size, product
 from . import Unsupported, lowers
-from .elementwise import operand, opmath
+from .elementwise import operand
 from .shape import wrap
 
 aten = torch.ops.aten
@@ -53,7 +53,9 @@ def broadcast_sizes(lists: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
 
 
 @lowers(aten.embedding.default)
-def embedding(b: Builder, weight: Value, indices: Value, padding_idx: Size = -1, scale_grad_by_freq=False, sparse=False) -> Value:
+def embedding(
+    b: Builder, weight: Value, indices: Value, padding_idx: Size = -1, scale_grad_by_freq=False, sparse=False
+) -> Value:
     return b.gather(weight, [checked(b, indices, weight.sizes[0], _IN_SELF)], [0])
 
 
@@ -143,12 +145,16 @@ def take(b: Builder, x: Value, index: Value) -> Value:
 
 
 @lowers(aten.index_put.default)
-def index_put(b: Builder, x: Value, indices: Sequence[Optional[Value]], values: Value, accumulate: bool = False) -> Value:
+def index_put(
+    b: Builder, x: Value, indices: Sequence[Optional[Value]], values: Value, accumulate: bool = False
+) -> Value:
     return _index_put(b, x, indices, values, accumulate, True)
 
 
 @lowers(aten._unsafe_index_put.default)
-def unsafe_index_put(b: Builder, x: Value, indices: Sequence[Optional[Value]], values: Value, accumulate: bool = False) -> Value:
+def unsafe_index_put(
+    b: Builder, x: Value, indices: Sequence[Optional[Value]], values: Value, accumulate: bool = False
+) -> Value:
     return _index_put(b, x, indices, values, accumulate, False)
 
 
@@ -213,7 +219,9 @@ def scatter_add(b: Builder, x: Value, dim: int, index: Value, source: Value) -> 
 
 
 @lowers(aten.scatter_reduce.two)
-def scatter_reduce(b: Builder, x: Value, dim: int, index: Value, source: Value, reduce: str, *, include_self: bool = True) -> Value:
+def scatter_reduce(
+    b: Builder, x: Value, dim: int, index: Value, source: Value, reduce: str, *, include_self: bool = True
+) -> Value:
     start = x
     if not include_self:
         # what is written to starts at the identity
@@ -231,7 +239,9 @@ def scatter_reduce(b: Builder, x: Value, dim: int, index: Value, source: Value, 
 
 
 @lowers(aten.index_reduce.default)
-def index_reduce(b: Builder, x: Value, dim: int, index: Value, source: Value, reduce: str, *, include_self: bool = True) -> Value:
+def index_reduce(
+    b: Builder, x: Value, dim: int, index: Value, source: Value, reduce: str, *, include_self: bool = True
+) -> Value:
     """A scatter_reduce whose index is the same for all other dimensions."""
     if x.rank == 0:
         raise Unsupported("index_reduce of a number")

@@ -46,7 +46,9 @@ class _Windows:
         lists = (one + self.kernel, one + self.stride, one + self.dilation, zero + self.low, zero + self.high)
         result = b.reduce_window(x, combiner, *lists)
         sizes = (*x.sizes[: self.lead], *self.out)
-        if all(isinstance(a, int) and isinstance(c, int) and a > c for a, c in zip(result.sizes[self.lead :], self.out)):
+        if all(
+            isinstance(a, int) and isinstance(c, int) and a > c for a, c in zip(result.sizes[self.lead :], self.out)
+        ):
             return b.slice(result, [0] * x.rank, sizes, [1] * x.rank)
         return result
 
@@ -82,7 +84,11 @@ def _arg_windows(b: Builder, x: Value, w: _Windows) -> Value:
         rest = b.with_scalar("div", rest, w.kernel[k])
         start = b.broadcast_in_dim(w.starts(b, k), arg.sizes, [w.lead + k])
         place = b.binary("add", start, b.with_scalar("mul", inner, w.dilation[k]))
-        factor = b.full(step, arg.sizes, torch.int64) if isinstance(step, int) else b.full(b.size(step), arg.sizes, torch.int64)
+        factor = (
+            b.full(step, arg.sizes, torch.int64)
+            if isinstance(step, int)
+            else b.full(b.size(step), arg.sizes, torch.int64)
+        )
         flat = b.binary("add", flat, b.binary("mul", place, factor))
         step = step * w.sizes[k]
     return flat
@@ -126,13 +132,43 @@ def _avg_pool(b: Builder, x: Value, w: _Windows, count_include_pad: bool, overri
 
 
 @lowers(aten.avg_pool2d.default)
-def avg_pool2d(b: Builder, x: Value, kernel_size, stride=(), padding=(0,), ceil_mode=False, count_include_pad=True, divisor_override=None):
-    return _avg_pool(b, x, _Windows(b.out.sizes, x, 2, kernel_size, stride, padding, (1,), ceil_mode), count_include_pad, divisor_override)
+def avg_pool2d(
+    b: Builder,
+    x: Value,
+    kernel_size,
+    stride=(),
+    padding=(0,),
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+):
+    return _avg_pool(
+        b,
+        x,
+        _Windows(b.out.sizes, x, 2, kernel_size, stride, padding, (1,), ceil_mode),
+        count_include_pad,
+        divisor_override,
+    )
 
 
 @lowers(aten.avg_pool3d.default)
-def avg_pool3d(b: Builder, x: Value, kernel_size, stride=(), padding=(0,), ceil_mode=False, count_include_pad=True, divisor_override=None):
-    return _avg_pool(b, x, _Windows(b.out.sizes, x, 3, kernel_size, stride, padding, (1,), ceil_mode), count_include_pad, divisor_override)
+def avg_pool3d(
+    b: Builder,
+    x: Value,
+    kernel_size,
+    stride=(),
+    padding=(0,),
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+):
+    return _avg_pool(
+        b,
+        x,
+        _Windows(b.out.sizes, x, 3, kernel_size, stride, padding, (1,), ceil_mode),
+        count_include_pad,
+        divisor_override,
+    )
 
 
 class _Adaptive(_Windows):
@@ -163,7 +199,9 @@ def adaptive_max_pool3d(b: Builder, x: Value, output_size) -> tuple[Value, Value
 
 
 @lowers(aten.avg_pool2d_backward.default)
-def avg_pool2d_backward(b: Builder, grad: Value, x: Value, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+def avg_pool2d_backward(
+    b: Builder, grad: Value, x: Value, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+):
     """Each element gets the sum of the shares of the windows over it: a convolution with ones of the spread gradient."""
     forward = _Windows(grad.sizes, x, 2, kernel_size, stride, padding, (1,), ceil_mode)
     wide = b.convert(grad, opmath(grad.dtype))

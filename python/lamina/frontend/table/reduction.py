@@ -5,9 +5,8 @@ Numbers: eager accumulates f16 and bf16 in f32 and rounds once; formulas of seve
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Optional, Union
 
 import torch
 
@@ -140,7 +139,9 @@ def _variance(b: Builder, x: Value, dims: Sequence[int], correction: Scalar) -> 
     return divide_by(b, total, divisor), average
 
 
-def _moments(b: Builder, x: Value, dim: Dims, correction: Optional[Scalar], keepdim: bool, names: str) -> tuple[Value, ...]:
+def _moments(
+    b: Builder, x: Value, dim: Dims, correction: Optional[Scalar], keepdim: bool, names: str
+) -> tuple[Value, ...]:
     dims = wrap_all(dim, x.rank)
     variance, average = _variance(b, x, dims, 1 if correction is None else correction)
     values = {"var": variance, "mean": average}
@@ -312,7 +313,9 @@ def sort_stable(b: Builder, x: Value, *, stable: bool = True, dim: int = -1, des
 
 
 @lowers(aten.topk.default)
-def topk(b: Builder, x: Value, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Value, Value]:
+def topk(
+    b: Builder, x: Value, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Value, Value]:
     values, indices = _sorted(b, x, dim, largest)
     if x.rank == 0:
         return values, indices
@@ -435,7 +438,14 @@ def bucketize(b: Builder, x: Value, boundaries: Value, *, out_int32: bool = Fals
 
 @lowers(aten.searchsorted.Tensor)
 def searchsorted(
-    b: Builder, boundaries: Value, x: Value, *, out_int32: bool = False, right: bool = False, side: Optional[str] = None, sorter=None
+    b: Builder,
+    boundaries: Value,
+    x: Value,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: Optional[str] = None,
+    sorter=None,
 ) -> Value:
     dtype = torch.promote_types(x.dtype, boundaries.dtype)
     boundaries = b.convert(boundaries, dtype)

@@ -75,7 +75,9 @@ def _clamped_bound(bound: Optional[Size], size: Size, default: Size) -> Size:
 
 
 @lowers(aten.slice.Tensor)
-def slice(b: Builder, x: Value, dim: int = 0, start: Optional[Size] = None, end: Optional[Size] = None, step: int = 1) -> Value:
+def slice(
+    b: Builder, x: Value, dim: int = 0, start: Optional[Size] = None, end: Optional[Size] = None, step: int = 1
+) -> Value:
     dim = wrap(dim, x.rank)
     start, limit = slice_bounds(b, x, dim, start, end, step, b.out.sizes[dim])
     return b.slice_dim(x, dim, start, limit, step)
@@ -249,7 +251,9 @@ def _contiguous_strides(sizes: Sequence[Size]) -> list[Size]:
 
 
 @lowers(aten.as_strided.default)
-def as_strided(b: Builder, x: Value, size: Sequence[Size], stride: Sequence[Size], storage_offset: Optional[Size] = None) -> Value:
+def as_strided(
+    b: Builder, x: Value, size: Sequence[Size], stride: Sequence[Size], storage_offset: Optional[Size] = None
+) -> Value:
     """The operand's storage is taken to be contiguous, which AOTAutograd's graphs ensure by the metas checked here."""
     if storage_offset in (None, 0) and list(x.sizes) == list(size) and list(stride) == _contiguous_strides(size):
         return x

@@ -1,0 +1,92 @@
+// RUN: lamina-opt %s -split-input-file -pass-pipeline='builtin.module(kernel.func(lamina-convert-prim-to-linalg,lamina-tile-kernels{block-tiles=true pointwise-elements=1024 reduce-elements=1024},canonicalize,cse),lamina-convert-tiled-to-triton,tt.func(canonicalize,cse))' | FileCheck %s
+
+// A flat kernel of unknown size: a block of 1024 elements, of which those below the size are active.
+
+// CHECK-LABEL: tt.func public @flat
+// CHECK-SAME: (%[[X:.*]]: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %[[O:.*]]: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %[[N:.*]]: i32)
+// CHECK-SAME: kernel.grid = affine_map<()[s0] -> (s0 ceildiv 1024)>
+// CHECK-DAG: %[[P:.*]] = tt.get_program_id 0
+// CHECK-DAG: %[[R:.*]] = tt.make_range {end = 1024 : i32, start = 0 : i32}
+// CHECK-DAG: %[[AT:.*]] = arith.muli %[[P]], %c1024
+// CHECK: arith.cmpi slt, %[[R]]
+// CHECK: %[[V:.*]] = tt.load {{.*}} : tensor<1024x!tt.ptr<f32>>
+// CHECK: %[[E:.*]] = tt.extern_elementwise "__nv_expf"(%[[V]])
+// CHECK: tt.store %{{.*}}, %[[E]], %{{.*}}
+kernel.func @flat(%x: tensor<?xf32> {prim.sizes = affine_map<()[s0] -> (s0)>}, %o: tensor<?xf32> {prim.sizes = affine_map<()[s0] -> (s0)>}) attributes {outs = 1} {
+  %0 = prim.exp %x : tensor<?xf32>
+  kernel.return %0 : tensor<?xf32>
+}
+
+// -----
+
+// A row kernel: the row is one block, which is read once.
+
+// CHECK-LABEL: tt.func public @softmax
+// CHECK-COUNT-1: tt.load
+// CHECK-NOT: tt.load
+// CHECK: arith.select {{.*}} : tensor<1024xi1>, tensor<1024xf32>
+// CHECK: "tt.reduce"
+// CHECK: arith.maximumf
+// CHECK: "tt.reduce"
+// CHECK: arith.addf
+// CHECK: tt.precise_divf
+// CHECK: tt.store
+kernel.func @softmax(%x: tensor<8x1000xf32>, %o: tensor<8x1000xf32>) attributes {outs = 1} {
+  %m = prim.reduce <max> %x dims [1] : tensor<8x1000xf32> to tensor<8xf32>
+  %mb = prim.broadcast %m dims [0] : tensor<8xf32> to tensor<8x1000xf32>
+  %d = prim.sub %x, %mb : tensor<8x1000xf32>
+  %e = prim.exp %d : tensor<8x1000xf32>
+  %s = prim.reduce <sum> %e dims [1] : tensor<8x1000xf32> to tensor<8xf32>
+  %sb = prim.broadcast %s dims [0] : tensor<8xf32> to tensor<8x1000xf32>
+  %r = prim.div %e, %sb : tensor<8x1000xf32>
+  kernel.return %r : tensor<8x1000xf32>
+}
+
+// -----
+
+// Rows of unknown length: a loop over chunks for the reduction, then one for the output.
+
+// CHECK-LABEL: tt.func public @rows
+// CHECK: %[[S:.*]] = scf.for
+// CHECK: tt.load
+// CHECK: arith.select
+// CHECK: scf.yield
+// CHECK: "tt.reduce"(%[[S]])
+// CHECK: scf.for
+// CHECK: tt.load
+// CHECK: tt.store
+kernel.func @rows(%x: tensor<?x?xf32> {prim.sizes = affine_map<()[s0, s1] -> (s0, s1)>}, %o: tensor<?x?xf32> {prim.sizes = affine_map<()[s0, s1] -> (s0, s1)>}) attributes {outs = 1} {
+  %s = prim.reduce <sum> %x dims [1] : tensor<?x?xf32> to tensor<?xf32>
+  %sb = prim.broadcast %s dims [0] sizes [s0, s1] : tensor<?xf32> to tensor<?x?xf32>
+  %r = prim.mul %x, %sb : tensor<?x?xf32>
+  kernel.return %r : tensor<?x?xf32>
+}
+
+// -----
+
+// A contraction: operands keep their type in memory, zeros beyond the depth, and the epilogue on the accumulator.
+
+// CHECK-LABEL: tt.func public @linear
+// CHECK: %[[ACC:.*]] = scf.for {{.*}} iter_args({{.*}}) -> (tensor<64x64xf32>)
+// CHECK: tt.dot {{.*}} : tensor<64x32xf16> * tensor<32x64xf16> -> tensor<64x64xf32>
+// CHECK: arith.truncf %[[ACC]]
+// CHECK: tt.store {{.*}} : tensor<64x64x!tt.ptr<f16>>
+kernel.func @linear(%x: tensor<100x80xf16>, %w: tensor<200x80xf16>, %o: tensor<100x200xf16>) attributes {outs = 1} {
+  %d = prim.dot_general %x, %w batch [] x [] contract [1] x [1] : (tensor<100x80xf16>, tensor<200x80xf16>) -> tensor<100x200xf16>
+  %r = prim.neg %d : tensor<100x200xf16>
+  kernel.return %r : tensor<100x200xf16>
+}
+
+// -----
+
+// Booleans are bytes in memory.
+
+// CHECK-LABEL: tt.func public @masks
+// CHECK-SAME: !tt.ptr<i8>
+// CHECK: tt.load {{.*}} : tensor<16x!tt.ptr<i8>>
+// CHECK: arith.cmpi ne
+// CHECK: arith.extui {{.*}} : tensor<16xi1> to tensor<16xi8>
+kernel.func @masks(%x: tensor<12xi1>, %o: tensor<12xi1>) attributes {outs = 1} {
+  %0 = prim.not %x : tensor<12xi1>
+  kernel.return %0 : tensor<12xi1>
+}

@@ -1,0 +1,100 @@
+// RUN: lamina-opt %s -split-input-file -verify-diagnostics
+
+// expected-error @+1 {{a pointer to 'i1' cannot be; booleans are stored as i8}}
+tt.func @f(%x: !tt.ptr<i1>) {
+  tt.return
+}
+
+// -----
+
+// expected-error @+1 {{has a name that is no C identifier}}
+tt.func @"a.b"() {
+  tt.return
+}
+
+// -----
+
+// expected-error @+1 {{takes a 'tensor<4xf32>'; arguments are pointers or scalars}}
+tt.func @f(%x: tensor<4xf32>) {
+  tt.return
+}
+
+// -----
+
+// expected-error @+1 {{'tt.divisibility' must be a positive i32}}
+tt.func @f(%x: !tt.ptr<f32> {tt.divisibility = 16 : i64}) {
+  tt.return
+}
+
+// -----
+
+tt.func @f() {
+  // expected-error @+1 {{must be block}}
+  %0 = tt.make_range {start = 0 : i32, end = 12 : i32} : tensor<12xi32>
+  tt.return
+}
+
+// -----
+
+tt.func @f() {
+  // expected-error @+1 {{from 0 to 8 has another number of elements than 'tensor<16xi32>'}}
+  %0 = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<16xi32>
+  tt.return
+}
+
+// -----
+
+tt.func @f(%x: !tt.ptr<f32>, %o: i64) {
+  // expected-error @+1 {{offset has type}}
+  %0 = "tt.addptr"(%x, %c) : (!tt.ptr<f32>, tensor<4xi32>) -> !tt.ptr<f32>
+  %c = arith.constant dense<0> : tensor<4xi32>
+  tt.return
+}
+
+// -----
+
+tt.func @f(%x: !tt.ptr<f32>, %v: f32) {
+  // expected-error @+1 {{has a value for masked elements and no mask}}
+  %0 = "tt.load"(%x, %v) <{operandSegmentSizes = array<i32: 1, 0, 1>}> : (!tt.ptr<f32>, f32) -> f32
+  tt.return
+}
+
+// -----
+
+tt.func @f(%x: !tt.ptr<f32>) {
+  // expected-error @+1 {{the result has type 'f16', the pointers have '!tt.ptr<f32>'}}
+  %0 = "tt.load"(%x) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tt.ptr<f32>) -> f16
+  tt.return
+}
+
+// -----
+
+tt.func @f() {
+  %a = arith.constant dense<1.0> : tensor<16x8xf32>
+  %b = arith.constant dense<1.0> : tensor<8x16xf32>
+  %c = arith.constant dense<0.0> : tensor<16x16xf32>
+  // expected-error @+1 {{has a size below 16}}
+  %d = tt.dot %a, %b, %c : tensor<16x8xf32> * tensor<8x16xf32> -> tensor<16x16xf32>
+  tt.return
+}
+
+// -----
+
+tt.func @f() {
+  %a = arith.constant dense<1.0> : tensor<16xf32>
+  // expected-error @+1 {{has axis 1, which 'tensor<16xf32>' has not}}
+  %t = "tt.reduce"(%a) <{axis = 1 : i32}> ({
+  ^bb0(%l: f32, %h: f32):
+    tt.reduce.return %l : f32
+  }) : (tensor<16xf32>) -> f32
+  tt.return
+}
+
+// -----
+
+tt.func @f() {
+  %a = arith.constant dense<1.0> : tensor<16x8xf32>
+  // expected-error @+1 {{makes}}
+  %t = tt.trans %a {order = array<i32: 1, 0>} : tensor<16x8xf32> -> tensor<16x8xf32>
+  tt.return
+}

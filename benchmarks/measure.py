@@ -22,6 +22,7 @@ from typing import Any
 BLOCK_SECONDS = 0.06
 SETTLE_SECONDS = 0.012
 """Between blocks, for the spinning threads of the system that ran before to go to sleep."""
+CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -187,7 +188,9 @@ def cold_task(workload: str, system: str, folder: str) -> dict[str, Any]:
     }
 
 
-def steady_task(workload: str, systems: list[str], folder: str, rounds: int, others: float) -> dict[str, Any]:
+def steady_task(
+    workload: str, systems: list[str], folder: str, rounds: int, others: float, clock: str
+) -> dict[str, Any]:
     """Times the systems in interleaved blocks of calls.
 
     Args:
@@ -196,6 +199,7 @@ def steady_task(workload: str, systems: list[str], folder: str, rounds: int, oth
         folder: where the reference is, and what the systems keep.
         rounds: clean blocks of each system to get; at most three times as many are tried.
         others: CPUs that other processes may use during a clean block.
+        clock: a name of CLOCKS.
     """
     import torch
 
@@ -224,13 +228,15 @@ def steady_task(workload: str, systems: list[str], folder: str, rounds: int, oth
         except Exception as problem:
             rows[name] = {"error": f"{type(problem).__name__}: {str(problem)[:400]}"}
     del references
-    blocks = interleave(calls, rounds, others)
+    blocks = interleave(calls, rounds, others, CLOCKS[clock])
     for name, own_blocks in blocks.items():
         rows[name] |= summarise(own_blocks, blocks.get("eager", []), others)
     return rows
 
 
-def interleave(calls: dict[str, Callable[[], Any]], rounds: int, others: float) -> dict[str, list[Block]]:
+def interleave(
+    calls: dict[str, Callable[[], Any]], rounds: int, others: float, clock: Callable[[], float]
+) -> dict[str, list[Block]]:
     """Blocks of each call, in turn, until each has enough clean ones."""
     counts = {name: max(1, min(2000, int(BLOCK_SECONDS / max(_once(call), 1e-6)))) for name, call in calls.items()}
     blocks: dict[str, list[Block]] = {name: [] for name in calls}
@@ -239,7 +245,7 @@ def interleave(calls: dict[str, Callable[[], Any]], rounds: int, others: float) 
             time.sleep(SETTLE_SECONDS)
             for _ in range(min(2, counts[name])):
                 call()
-            blocks[name].append(_block(call, counts[name]))
+            blocks[name].append(_block(call, counts[name], clock))
         if all(sum(block.others <= others for block in own) >= rounds for own in blocks.values()):
             break
     return blocks
@@ -252,16 +258,15 @@ def _once(call: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def _block(call: Callable[[], Any], count: int) -> Block:
-    now = time.perf_counter
+def _block(call: Callable[[], Any], count: int, clock: Callable[[], float]) -> Block:
     times = []
-    busy, own, start = busy_seconds(), time.process_time(), now()
+    busy, own, start = busy_seconds(), time.process_time(), time.perf_counter()
     for _ in range(count):
-        begin = now()
+        begin = clock()
         value = call()
-        times.append(now() - begin)
+        times.append(clock() - begin)
         del value
-    wall, own = now() - start, time.process_time() - own
+    wall, own = time.perf_counter() - start, time.process_time() - own
     return Block(statistics.median(times), min(times), max(0.0, busy_seconds() - busy - own) / wall, count)
 
 

@@ -37,6 +37,9 @@ ORDER = ("lamina_frozen", "lamina", "eager", "inductor", "onnxruntime", "iree")
 @click.option("--cold/--no-cold", default=True, help="Measure cold starts too: a fresh process per system.")
 @click.option("--steady/--no-steady", default=True, help="Measure steady times.")
 @click.option("--others", default=0.2, help="CPUs that other processes may use during a clean block.")
+@click.option(
+    "--clock", default="wall", type=click.Choice(["wall", "cpu"]), help="cpu: for one thread, where it is busy."
+)
 @click.option("--timeout", default=300.0, help="Seconds for one system to start, and for one workload to be timed.")
 @click.option("--machine", multiple=True, metavar="KEY=VALUE", help="A peak: f32, bf16 in GFLOP/s, <n>MB in GB/s.")
 @click.option("--resume", is_flag=True, help="Skip what the folder has results of.")
@@ -51,6 +54,7 @@ def main(
     cold: bool,
     steady: bool,
     others: float,
+    clock: str,
     timeout: float,
     machine: tuple[str, ...],
     resume: bool,
@@ -71,7 +75,11 @@ def main(
         peaks, chosen = Machine.of(machine), [workload.name for workload in select(workloads)]
     except ValueError as error:
         raise click.ClickException(str(error)) from error
-    run = Run(output, threads)
+    if clock == "cpu":
+        if threads != 1:
+            raise click.ClickException("CPU time says something of one thread only: use --threads 1")
+        others = float("inf")
+    run = Run(output, threads, clock)
     columns = _choose_systems(systems)
     if not report_only:
         for number, name in enumerate(chosen):
@@ -109,19 +117,21 @@ class Run:
     Args:
         folder: where to write.
         threads: of every system.
+        clock: of steady times.
     """
 
-    def __init__(self, folder: Path, threads: int):
-        self.folder, self.threads = folder, threads
+    def __init__(self, folder: Path, threads: int, clock: str):
+        self.folder, self.threads, self.clock = folder, threads, clock
         self.path = folder / "results.json"
         self.results: report.Results = {"about": {}, "workloads": {}}
         folder.mkdir(parents=True, exist_ok=True)
         if self.path.exists():
             self.results = json.loads(self.path.read_text())
-        before = self.results["about"].get("threads", threads)
-        if before != threads:
-            raise click.ClickException(f"{self.path} has results for {before} threads; use another folder")
-        self.results["about"] = _about(threads)
+        for key, value in (("threads", threads), ("clock", clock)):
+            before = self.results["about"].get(key, value)
+            if before != value:
+                raise click.ClickException(f"{self.path} has results for {key} {before}; use another folder")
+        self.results["about"] = _about(threads, clock)
 
     def work(self, workload: str) -> Path:
         """The folder of what systems leave for one another's processes."""
@@ -153,7 +163,7 @@ class Run:
         click.echo(f"Wrote {self.path}, {self.folder / 'results.md'} and {self.folder / 'results.png'}")
 
 
-def _about(threads: int) -> dict[str, Any]:
+def _about(threads: int, clock: str) -> dict[str, Any]:
     packages = {}
     for package in ("torch", "onnxruntime", "iree-base-compiler", "transformers"):
         try:
@@ -161,8 +171,8 @@ def _about(threads: int) -> dict[str, Any]:
         except importlib.metadata.PackageNotFoundError:
             continue
     model = next((x for x in Path("/proc/cpuinfo").read_text().splitlines() if x.startswith("model name")), ":")
-    about = {"processor": model.partition(":")[2].strip(), "threads": threads, "Python": platform.python_version()}
-    return {**about, **packages}
+    processor = model.partition(":")[2].strip()
+    return {"processor": processor, "threads": threads, "clock": clock, "Python": platform.python_version(), **packages}
 
 
 class _Row:
@@ -212,13 +222,14 @@ class _Row:
         results = self.row.setdefault("steady", {})
         if self.resume and all(system in results for system in systems):
             return
-        rows = self._spawn("steady", systems=systems, rounds=rounds, others=others)
+        arguments = {"rounds": rounds, "others": others, "clock": self.run.clock}
+        rows = self._spawn("steady", systems=systems, **arguments)
         if "error" in rows:
             self._say("steady", f"one by one: {' '.join(rows['error'].split())[:160]}")
             rows = {}
             for system in systems:
                 pair = ["eager", system] if system != "eager" else [system]
-                alone = self._spawn("steady", systems=pair, rounds=rounds, others=others)
+                alone = self._spawn("steady", systems=pair, **arguments)
                 rows[system] = alone if "error" in alone else alone[system]
         results.update(rows)
         self.run.save()

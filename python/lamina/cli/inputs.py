@@ -96,7 +96,8 @@ def make_inputs(specs: tuple[InputSpec, ...], seed: int) -> tuple[tuple[Any, ...
     import torch
 
     generator = torch.Generator().manual_seed(seed % (1 << 64))
-    positional, named = [], {}
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
     for spec in specs:
         value = _make(spec, generator)
         if spec.name is None:

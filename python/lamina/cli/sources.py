@@ -198,9 +198,8 @@ def _python(path: Path, name: str, request: Request) -> Source:
     def compile(target: str) -> CallableProgram:
         from lamina.frontend.export import compile
 
-        options = {"freeze": request.freeze, "fallback": request.fallback}
         with _capturing(name, path):
-            return compile(model, args, kwargs, dynamic_shapes=shapes, target=target, **options)
+            return compile(model, args, kwargs, dynamic_shapes=shapes, target=target, freeze=request.freeze, fallback=request.fallback)
 
     def import_() -> tuple[Any, Any]:
         from lamina.frontend.export import import_program

@@ -64,7 +64,7 @@ def build(
     sources = []
     for argument in imported.arguments:
         if argument.constant is None:
-            sources.append(places[argument.node.name][1] if argument.node.name in places else argument.node.target)
+            sources.append(places[argument.node.name][1] if argument.node.name in places else str(argument.node.target))
     keys = {a.constant for a in imported.arguments} | {s for s in sources if isinstance(s, str)}
     keys |= {m.key for m in mutations} | {r.key for r in returned}
     program = Program(

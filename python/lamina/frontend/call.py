@@ -59,6 +59,7 @@ class CallableProgram:
         self.program = program
         self.executable = executable
         self._signature = signature
+        assert program.in_spec is not None, "a captured program has one"
         args_spec, kwargs_spec = program.in_spec.children()
         self._positional = args_spec.num_children
         self._keywords = list(kwargs_spec.context)
@@ -121,6 +122,7 @@ class CallableProgram:
             count = 1
             for size in result.sizes:
                 count *= int(size.subs(values)) if isinstance(size, sympy.Expr) else size
+            assert result.dtype is not None, "results in memory are tensors"
             total += count * result.dtype.itemsize
         arena = getattr(self.executable, "arena_bytes", None)
         return total + (arena(symbols) if arena is not None else 0)
@@ -153,9 +155,9 @@ class CallableProgram:
         if set(kwargs) == set(self._keywords) and len(args) == self._positional:
             return args, {name: kwargs[name] for name in self._keywords}
         if self._signature is None:
-            wanted = ", ".join(spec.name for spec in self.program.inputs)
+            inputs = ", ".join(spec.name for spec in self.program.inputs)
             raise TypeError(
-                f"expected {self._positional} arguments by position and {self._keywords or 'none'} by name ({wanted}), "
+                f"expected {self._positional} arguments by position and {self._keywords or 'none'} by name ({inputs}), "
                 f"got {len(args)} and {list(kwargs) or 'none'}"
             )
         names = list(self._signature.parameters)

@@ -127,7 +127,7 @@ def compile_aot_graph(
         args.clear()
         return results
 
-    run._boxed_call = True
+    run._boxed_call = True  # type: ignore[attr-defined]
     return run
 
 

@@ -72,9 +72,8 @@ def capture(model: Callable[..., Any], args: tuple, kwargs: Optional[dict[str, A
     if isinstance(model, torch.export.ExportedProgram):
         captured = model
     else:
-        module = model
-        if not isinstance(model, torch.nn.Module):
-            module = torch.nn.Module()
+        module = model if isinstance(model, torch.nn.Module) else torch.nn.Module()
+        if module is not model:
             module.forward = model
         with timed(log, "capture"):
             captured = _export(module, args, kwargs, dynamic_shapes)
@@ -174,7 +173,7 @@ class _Front:
         """Sorts the placeholders: the user's leaves, frozen constants, tensors read at each call."""
         names = _leaf_names(self.exported.call_spec.in_spec, self.exported)
         for spec in self.signature.input_specs:
-            name = getattr(spec.arg, "name", None)
+            name: Any = getattr(spec.arg, "name", None)
             if spec.kind is InputKind.USER_INPUT:
                 self.places[name] = ("input", len(self.inputs))
                 self.inputs.append(self._input(names[len(self.inputs)], spec.arg))
@@ -255,6 +254,7 @@ def _leaf_names(spec: pytree.TreeSpec, exported) -> list[str]:
     except (AttributeError, IndexError):
         names = None
     result = []
+    path: Any
     for path, _ in paths:
         part, first, rest = path[0].idx, path[1], path[2:]
         if part == 0:

@@ -7,7 +7,7 @@ import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import sympy
 import torch
@@ -92,7 +92,7 @@ class SplitExecutable:
                 return self._steps()
             except _PartError as error:
                 if error.node in self.eager:
-                    raise error.cause
+                    raise error.cause from None
                 self.eager[error.node] = error.cause.message
 
     def _levels(self) -> dict[torch.fx.Node, int]:
@@ -237,7 +237,7 @@ def _evaluated(value: Any, environment: Mapping[sympy.Symbol, int]) -> Any:
 def _eager_step(node: torch.fx.Node) -> _Step:
     def run(values: Mapping[torch.fx.Node, Any], numbers: Sequence[int], reads: Sequence[Any]) -> list[Any]:
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: values[n])
-        return [node.target(*args, **kwargs)]
+        return [cast(Callable[..., Any], node.target)(*args, **kwargs)]
 
     return _Step(run, [], [node])
 
@@ -249,7 +249,8 @@ def compile_part(
     from .build import build
     from .call import generate
 
-    inputs, places = [], {}
+    inputs: list[Any] = []
+    places: dict[Any, Any] = {}
     for node in part.graph.nodes:
         if node.op == "placeholder" and not is_size_node(node):
             value = node.meta.get("val")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any, cast, Optional, Union
 
 import mlir.ir as ir
 import sympy
@@ -260,7 +260,7 @@ class Importer:
                 continue
             fake = node.meta.get("val")
             if node.op == "get_attr" and not isinstance(fake, torch.Tensor):
-                fake = _attribute(self.graph_module, node.target)
+                fake = _attribute(self.graph_module, str(node.target))
             if not isinstance(fake, torch.Tensor):
                 continue
             if node.op == "get_attr" and fake.numel() <= LARGEST_LITERAL and type(fake) is torch.Tensor:
@@ -360,12 +360,13 @@ class Importer:
         if node.op == "placeholder":
             return to_size(meta) if isinstance(meta, torch.SymInt) else meta
         if node.op == "get_attr":
-            value = _attribute(self.graph_module, node.target)
+            value = _attribute(self.graph_module, str(node.target))
             return self.builder.literal(value.detach(), value.dtype) if isinstance(value, torch.Tensor) else value
         if node.op != "call_function":
             raise UnsupportedNode(node, f"a graph of ATen calls has no {node.op}")
         if node.target is operator.getitem:
-            return self.values[node.args[0]][node.args[1]]
+            source, item = cast(tuple[torch.fx.Node, int], node.args)
+            return self.values[source][item]
         if is_size_node(node):
             return to_size(meta) if isinstance(meta, (torch.SymInt, int)) and not isinstance(meta, bool) else meta
         if node.target in IGNORED:
@@ -377,7 +378,9 @@ class Importer:
         b.outputs = [Output(to_sizes(fake.shape), fake.dtype) for fake in _tensors(meta)]
         args = [self._argument(a) for a in node.args]
         kwargs = {name: self._argument(a) for name, a in node.kwargs.items()}
-        result = lookup(node.target)(b, *args, **kwargs)
+        lower = lookup(node.target)
+        assert lower is not None, "unsupported_reason found one"
+        result = lower(b, *args, **kwargs)
         self._check_result(node, result)
         return result
 

@@ -65,7 +65,7 @@ def recorded_lines() -> Iterator[None]:
         yield
         return
     anchors = proxy._STACK_TRACE_ANCHORS
-    proxy._STACK_TRACE_ANCHORS = _Anchors()
+    proxy._STACK_TRACE_ANCHORS = _Anchors()  # type: ignore[assignment]
     try:
         yield
     finally:

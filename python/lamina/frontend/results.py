@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any, cast, Optional, Union
 
 import sympy
 import torch
@@ -122,7 +122,7 @@ def _view_step(node: torch.fx.Node) -> Optional[tuple[torch.fx.Node, ViewStep]]:
         return None
     if node.target is operator.getitem:
         step = _view_step(node.args[0]) if isinstance(node.args[0], torch.fx.Node) else None
-        return None if step is None else (step[0], step[1]._replace(item=node.args[1]))
+        return None if step is None else (step[0], step[1]._replace(item=cast(int, node.args[1])))
     if not isinstance(node.target, torch._ops.OpOverload) or not node.target.is_view:
         return None
     if not node.args or not isinstance(node.args[0], torch.fx.Node):

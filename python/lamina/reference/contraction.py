@@ -78,8 +78,8 @@ def convolve(call: Call, lhs: Array, rhs: Array) -> Array:
             window = tuple(slice(k * d, k * d + s * n, s) if n else slice(0, 0) for k, d, s, n in bounds)
             for group in range(groups):
                 to = slice(group * (outputs // groups), (group + 1) * (outputs // groups))
-                taken = lhs[(slice(None), slice(group * inputs, (group + 1) * inputs), *window)]
-                result[:, to] += np.einsum("ni...,oi->no...", taken, rhs[(to, slice(None), *place)])
+                taken = lhs[(slice(None), slice(group * inputs, (group + 1) * inputs)) + window]
+                result[:, to] += np.einsum("ni...,oi->no...", taken, rhs[(to, slice(None)) + tuple(place)])
     return result
 
 

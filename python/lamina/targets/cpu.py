@@ -144,7 +144,7 @@ def _read_entry(function: Any) -> Entry:
     sizes = []
     for argument, dictionary in zip(arguments[inputs:], dictionaries[inputs:]):
         tensor = ir.RankedTensorType(argument.type)
-        exprs = ir.AffineMapAttr(dictionary["prim.sizes"]).value.results if "prim.sizes" in dictionary else None
+        exprs: Any = ir.AffineMapAttr(dictionary["prim.sizes"]).value.results if "prim.sizes" in dictionary else None
         count = [
             _to_python(exprs[i]) if tensor.is_dynamic_dim(i) else str(tensor.get_dim_size(i))
             for i in range(tensor.rank)
@@ -217,7 +217,7 @@ class CPUTarget:
         tile = f"vector-lanes={lanes} l2-bytes={d.l2} threads={d.cores}"
         parallel = f"min-parallelism={4 * d.cores}"
         fuse = f"{parallel} pack-widths={','.join(str(lanes * n) for n in (3, 4, 2, 1))}"
-        contract = f"vector-bits={d.vector_bits} block-bytes={d.l2 // 2}"
+        contract = f"vector-bits={d.vector_bits} block-bytes={d.l2 // 4}"
         return [
             (
                 "fused",

@@ -135,7 +135,7 @@ def compile_ttir(text: str, sm: int, warps: int = 4, stages: int = 3) -> Compile
         metadata: dict[str, Any] = {"target": GPUTarget("cuda", sm, 32), **options.__dict__}
         stages_by_name: dict[str, Any] = {}
         backend.add_stages(stages_by_name, options, Language.TRITON)
-        asm = {}
+        asm: dict[str, Any] = {}
         for name, stage in stages_by_name.items():
             with timed(get_logger("cuda"), f"Triton's {name}"):
                 module = stage(module, metadata)

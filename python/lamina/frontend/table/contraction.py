@@ -228,7 +228,8 @@ def convolution_backward(
     stride, padding, dilation = (per_dim(v, spatial) for v in (stride, padding, dilation))
     if x.rank != weight.rank:
         raise Unsupported("the gradient of a convolution without a batch")
-    kernel, results = weight.sizes[2:], [None, None, None]
+    kernel = weight.sizes[2:]
+    results: list[Any] = [None, None, None]
     if output_mask[0]:
         if transposed:
             value = b.convolution(grad, weight, stride, padding, padding, [1] * spatial, dilation, groups)

@@ -31,7 +31,7 @@ class _Windows:
         self.stride = per_dim(stride, count) if len(stride) else self.kernel
         self.low = per_dim(padding, count)
         self.dilation = per_dim(dilation, count)
-        self.high = list(self.low)
+        self.high: list[Any] = list(self.low)
         self.lead = x.rank - count
         self.sizes, self.out = x.sizes[self.lead :], tuple(out[self.lead :])
         if ceil_mode:

@@ -414,7 +414,8 @@ def kthvalue(b: Builder, x: Value, k: Size, dim: int = -1, keepdim: bool = False
     dim = wrap(dim, x.rank)
     values, indices = _sorted(b, x, dim, False)
     sizes = b.outputs[0].sizes
-    return tuple(b.reshape(b.slice_dim(v, dim, k - 1, k), sizes) for v in (values, indices))
+    value, index = (b.reshape(b.slice_dim(v, dim, k - 1, k), sizes) for v in (values, indices))
+    return value, index
 
 
 def _positions(b: Builder, boundaries: Value, x: Value, right: bool) -> Value:

@@ -1,5 +1,5 @@
 // Canonicalization patterns of the whole prim dialect.
-#include "dialects/Prim/Prim.h"
+#include "dialects/Prim/Combiners.h"
 #include "dialects/Prim/PrimSizes.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -8,9 +8,28 @@ using namespace mlir;
 using namespace lamina;
 using namespace lamina::prim;
 
+static bool isEmpty(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && llvm::is_contained(type.getShape(), 0);
+}
+
+/// The number that a result of an op is made of where an operand has no elements, if that is so.
+static TypedAttr getNumberOfNothing(Operation *op) {
+  if (auto reduce = dyn_cast<ReduceOp>(op); reduce && isEmpty(reduce.getOperand()))
+    return getIdentity(reduce.getCombiner(), reduce.getType().getElementType());
+  if (auto window = dyn_cast<ReduceWindowOp>(op); window && isEmpty(window.getOperand()))
+    return getIdentity(window.getCombiner(), window.getType().getElementType());
+  if (isa<DotGeneralOp, ConvolutionOp>(op) && llvm::any_of(op->getOperands(), isEmpty)) {
+    Type element = getElementTypeOrSelf(op->getResult(0));
+    return cast<TypedAttr>(Builder(op).getZeroAttr(element));
+  }
+  return {};
+}
+
 namespace {
 
-/// A value without elements is equal to any other of its type, so nothing needs to be computed for it.
+/// A value without elements is equal to any other of its type, so nothing needs to be computed for it; and what is
+/// combined of no elements is one number.
 struct DropEmpty : RewritePattern {
   explicit DropEmpty(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
 
@@ -25,24 +44,28 @@ struct DropEmpty : RewritePattern {
     bool changed = false;
     for (Value result : op->getResults()) {
       auto type = dyn_cast<RankedTensorType>(result.getType());
-      if (!type || result.use_empty() || !llvm::is_contained(type.getShape(), 0))
+      if (!type || result.use_empty())
+        continue;
+      TypedAttr number = isEmpty(result) ? TypedAttr(rewriter.getZeroAttr(type.getElementType())) : getNumberOfNothing(op);
+      if (!number)
         continue;
       SizeAnalysis analysis(func);
       Exprs sizes(analysis.getSizes(result));
       if (!type.hasStaticShape() && hasUnknownSize(sizes))
         continue;
-      Type element = type.getElementType();
-      auto scalar = RankedTensorType::get({}, element);
-      Value empty;
+      auto scalar = RankedTensorType::get({}, type.getElementType());
+      Value made;
       if (type.hasStaticShape()) {
-        empty = ConstantOp::create(rewriter, op->getLoc(), type, DenseElementsAttr::get(type, ArrayRef<Attribute>()));
+        auto value = isEmpty(result) ? DenseElementsAttr::get(type, ArrayRef<Attribute>())
+                                     : DenseElementsAttr::get(type, Attribute(number));
+        made = ConstantOp::create(rewriter, op->getLoc(), type, value);
       } else {
-        auto zero = DenseElementsAttr::get(scalar, rewriter.getZeroAttr(element));
-        Value constant = ConstantOp::create(rewriter, op->getLoc(), scalar, zero);
-        empty = BroadcastOp::create(rewriter, op->getLoc(), type, constant, ArrayRef<int64_t>{},
+        Value constant =
+            ConstantOp::create(rewriter, op->getLoc(), scalar, DenseElementsAttr::get(scalar, Attribute(number)));
+        made = BroadcastOp::create(rewriter, op->getLoc(), type, constant, ArrayRef<int64_t>{},
                                     getExprs(rewriter.getContext(), sizes));
       }
-      rewriter.replaceAllUsesWith(result, empty);
+      rewriter.replaceAllUsesWith(result, made);
       changed = true;
     }
     return success(changed);

@@ -1,5 +1,6 @@
 // Elementwise prim ops on scalars: a table of the arith and math ops that stand for each of them.
 #include "lib/Conversion/PrimToLinalg/ScalarBody.h"
+#include "dialects/Prim/Combiners.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -335,46 +336,19 @@ Value lamina::buildScalar(OpBuilder &b, Operation *op, ValueRange x) {
   return castFloat(b, loc, build(b, loc, wide), getScalarType(type));
 }
 
-namespace {
-/// The op of a combiner and its identity: a number, or the lowest or highest value.
-struct CombinerRow {
-  StringRef op;
-  enum { Zero, One, Lowest, Highest, AllOnes } identity;
-};
-constexpr CombinerRow kCombiners[] = {
-    {"add", CombinerRow::Zero},    {"mul", CombinerRow::One}, {"max", CombinerRow::Lowest},
-    {"min", CombinerRow::Highest}, {"or", CombinerRow::Zero}, {"and", CombinerRow::AllOnes},
-};
-} // namespace
+/// The op of each combiner.
+static constexpr StringLiteral kCombiners[] = {"add", "mul", "max", "min", "or", "and"};
 
 Value lamina::buildCombination(OpBuilder &b, Location loc, prim::Combiner combiner, Type elementType, Value lhs,
                                Value rhs) {
-  const Row &row = getTable().find(kCombiners[static_cast<unsigned>(combiner)].op)->second;
+  const Row &row = getTable().find(kCombiners[static_cast<unsigned>(combiner)])->second;
   return getColumn(row, elementType)(b, loc, {lhs, rhs});
 }
 
 TypedAttr lamina::getIdentity(OpBuilder &b, prim::Combiner combiner, Type elementType) {
-  const CombinerRow &row = kCombiners[static_cast<unsigned>(combiner)];
   Type type = getComputeType(elementType);
-  if (auto floatType = dyn_cast<FloatType>(type)) {
-    const llvm::fltSemantics &semantics = floatType.getFloatSemantics();
-    if (row.identity == CombinerRow::Lowest || row.identity == CombinerRow::Highest)
-      return b.getFloatAttr(type, APFloat::getInf(semantics, row.identity == CombinerRow::Lowest));
-    return b.getFloatAttr(type, row.identity == CombinerRow::One ? 1.0 : 0.0);
-  }
-  unsigned width = type.getIntOrFloatBitWidth();
-  bool unsignedType = isUnsigned(elementType);
-  switch (row.identity) {
-  case CombinerRow::Zero:
-    return b.getIntegerAttr(type, APInt::getZero(width));
-  case CombinerRow::One:
-    return b.getIntegerAttr(type, APInt(width, 1));
-  case CombinerRow::Lowest:
-    return b.getIntegerAttr(type, unsignedType ? APInt::getZero(width) : APInt::getSignedMinValue(width));
-  case CombinerRow::Highest:
-    return b.getIntegerAttr(type, unsignedType ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width));
-  case CombinerRow::AllOnes:
-    return b.getIntegerAttr(type, APInt::getAllOnes(width));
-  }
-  llvm_unreachable("all identities are listed");
+  TypedAttr identity = prim::getIdentity(combiner, isa<FloatType>(type) ? type : elementType);
+  if (auto integer = dyn_cast<IntegerAttr>(identity))
+    return b.getIntegerAttr(type, integer.getValue());
+  return identity;
 }

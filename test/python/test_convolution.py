@@ -33,7 +33,10 @@ def convolution(
     y = random(rng, (batch, *dims, outputs, *result), "f32")
     x_map, w_map, y_map = ["b", *group, "I", *pixels], [*group, "o", "I", *taps], ["b", *group, "o", *space]
     if channels_last:
-        move = lambda m: [m[0], *m[2:], m[1]]
+
+        def move(m):
+            return [m[0], *m[2:], m[1]]
+
         x_map, y_map, w_map = move(x_map), move(y_map), [*taps, "I", "o"]
         x, y = (np.ascontiguousarray(np.moveaxis(t, 1, -1)) for t in (x, y))
         w = np.ascontiguousarray(np.moveaxis(np.moveaxis(w, 1, -1), 0, -1))

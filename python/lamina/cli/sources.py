@@ -199,7 +199,15 @@ def _python(path: Path, name: str, request: Request) -> Source:
         from lamina.frontend.export import compile
 
         with _capturing(name, path):
-            return compile(model, args, kwargs, dynamic_shapes=shapes, target=target, freeze=request.freeze, fallback=request.fallback)
+            return compile(
+                model,
+                args,
+                kwargs,
+                dynamic_shapes=shapes,
+                target=target,
+                freeze=request.freeze,
+                fallback=request.fallback,
+            )
 
     def import_() -> tuple[Any, Any]:
         from lamina.frontend.export import import_program

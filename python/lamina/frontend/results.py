@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, cast, Optional, Union
+from typing import Any, Optional, Union, cast
 
 import sympy
 import torch

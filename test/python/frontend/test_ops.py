@@ -175,7 +175,7 @@ def test_sample_inputs(op, dtype):
 # ---- rows: sizes 0 and 1, memory order, broadcasting, special values
 
 X = torch.tensor([[0.0, -0.0, 1.5, -2.5], [float("inf"), -float("inf"), float("nan"), 0.5], [3.5, -7.0, 1e30, -1e-30]])
-I = torch.tensor([[7, -7, 0, 3], [-1, 2**62, -(2**63), 5], [1, 2, -8, 9]])
+INTEGERS = torch.tensor([[7, -7, 0, 3], [-1, 2**62, -(2**63), 5], [1, 2, -8, 9]])
 POSITIVE = torch.tensor([[2, 3, 1, 2], [-3, 5, 7, -2], [4, -5, 6, 10]])
 
 ROWS: dict[str, tuple] = {
@@ -191,11 +191,11 @@ ROWS: dict[str, tuple] = {
     "floor division": (torch.floor_divide, X, POSITIVE.float()),
     "division by zero": (torch.div, X, torch.zeros(3, 4)),
     "floor division by zero": (torch.floor_divide, X, torch.zeros(3, 4)),
-    "remainder of integers": (torch.remainder, I, POSITIVE),
-    "fmod of integers": (torch.fmod, I, POSITIVE),
-    "floor division of integers": (torch.floor_divide, I, POSITIVE),
-    "truncated division of integers": (lambda x, y: torch.div(x, y, rounding_mode="trunc"), I, POSITIVE),
-    "division of integers": (torch.div, I, POSITIVE),
+    "remainder of integers": (torch.remainder, INTEGERS, POSITIVE),
+    "fmod of integers": (torch.fmod, INTEGERS, POSITIVE),
+    "floor division of integers": (torch.floor_divide, INTEGERS, POSITIVE),
+    "truncated division of integers": (lambda x, y: torch.div(x, y, rounding_mode="trunc"), INTEGERS, POSITIVE),
+    "division of integers": (torch.div, INTEGERS, POSITIVE),
     "wrap-around": (lambda x: (x * 3 + x, -x, x.abs()), I),
     "shift": (lambda x, y: (x << y, x >> y), I, POSITIVE.abs()),
     "power": (lambda x: (x**2, x**3, x**0.5, x**-0.5, x**-1, x**-2, x**1.7, x**0), X),

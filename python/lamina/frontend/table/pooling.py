@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 
@@ -35,10 +35,10 @@ class _Windows:
         self.lead = x.rank - count
         self.sizes, self.out = x.sizes[self.lead :], tuple(out[self.lead :])
         if ceil_mode:
-            for k, (size, out) in enumerate(zip(self.sizes, self.out)):
-                if not isinstance(size, int) or not isinstance(out, int):
+            for k, (size, pixels) in enumerate(zip(self.sizes, self.out)):
+                if not isinstance(size, int) or not isinstance(pixels, int):
                     raise Unsupported("ceil_mode with sizes that are not constant")
-                reach = (out - 1) * self.stride[k] + (self.kernel[k] - 1) * self.dilation[k] + 1
+                reach = (pixels - 1) * self.stride[k] + (self.kernel[k] - 1) * self.dilation[k] + 1
                 self.high[k] = max(reach - size - self.low[k], 0)
 
     def reduce(self, b: Builder, x: Value, combiner: str) -> Value:

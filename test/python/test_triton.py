@@ -41,6 +41,10 @@ def pointwise(x, y):
     return torch.tanh(x) * y + 1
 
 
+def matmul(x, y):
+    return x @ y
+
+
 def softmax(x):
     return torch.softmax(x, -1)
 
@@ -67,15 +71,15 @@ PROGRAMS = {
     "concatenate": (lambda x, y: torch.cat([x, y * 2], 1), (seeded(9, 5), seeded(9, 7)), None, []),
     "pad": (lambda x: nn.functional.pad(x, (1, 2)) * 3, (seeded(9, 5),), None, []),
     "integers": (lambda x, y: (x // y) + (x % y) ** 3, (torch.arange(-50, 50), torch.arange(1, 101)), None, []),
-    "matmul_f16": (torch.matmul, (seeded(100, 80, dtype=torch.float16), seeded(80, 72, dtype=torch.float16)), None, []),
-    "matmul_batch": (torch.matmul, (seeded(3, 20, 70), seeded(3, 70, 33)), None, []),
+    "matmul_f16": (matmul, (seeded(100, 80, dtype=torch.float16), seeded(80, 72, dtype=torch.float16)), None, []),
+    "matmul_batch": (matmul, (seeded(3, 20, 70), seeded(3, 70, 33)), None, []),
     "matmul_dynamic": (
-        torch.matmul,
+        matmul,
         (seeded(20, 64), seeded(64, 33)),
         ({0: DYNAMIC}, None),
         [(seeded(130, 64), seeded(64, 33))],
     ),
-    "vector": (torch.matmul, (seeded(1, 300), seeded(300, 50)), None, []),
+    "vector": (matmul, (seeded(1, 300), seeded(300, 50)), None, []),
     "convolution": (lambda: nn.Conv2d(3, 4, 3, padding=1, stride=2), (seeded(2, 3, 9, 9),), None, []),
 }
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}

@@ -16,7 +16,8 @@ static constexpr llvm::StringLiteral kToLLVM =
     "convert-to-llvm{filter-dialects=amx,cf,arith,index,memref},"
     "convert-vector-to-llvm{enable-x86vector reassociate-fp-reductions},"
     "convert-math-to-llvm,convert-arith-to-llvm,finalize-memref-to-llvm,convert-func-to-llvm,"
-    "convert-cf-to-llvm,convert-index-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,canonicalize,cse";
+    "convert-cf-to-llvm,convert-index-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,lamina-mask-as-integers,"
+    "canonicalize,cse";
 
 void lamina::registerCPUPipelines() {
   // Parsed when it is used, as upstream's passes may be registered after Lamina's.

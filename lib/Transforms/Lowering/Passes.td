@@ -71,6 +71,16 @@ def LowerHost : Pass<"lamina-lower-host", "mlir::ModuleOp"> {
     "mlir::LLVM::LLVMDialect", "mlir::amx::AMXDialect", "mlir::cf::ControlFlowDialect", "mlir::index::IndexDialect"];
 }
 
+def MaskAsIntegers : Pass<"lamina-mask-as-integers"> {
+  let summary = "masked loads and stores of 16-bit floats move integers";
+  let description = [{
+    `llvm.intr.masked.load` and `llvm.intr.masked.store` of vectors of bf16 or
+    f16 become ones of i16 with a bitcast: LLVM cannot legalise all of the
+    former, and the bits are the same. Linear.
+  }];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect"];
+}
+
 def ExpandBF16 : Pass<"lamina-expand-bf16"> {
   let summary = "conversions between f32 and bf16 become integer arithmetic";
   let description = [{

@@ -205,6 +205,8 @@ class CPUTarget:
     name = "cpu"
 
     def __init__(self, description: CPUDescription | None = None, level: int = 1):
+        if isinstance(description, str):
+            raise ValueError("the target cpu has no variants")
 
         self.description = description or CPUDescription.host()
         self.level = level

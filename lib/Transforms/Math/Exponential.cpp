@@ -38,10 +38,12 @@ Value lamina::math::scaleByHalves(const Emitter &e, Value value, Value n) {
 }
 
 Value lamina::math::expandExp(const Emitter &e, Value x) {
-  // Beyond these bounds the result is 0 or infinity already.
-  x = e.clampBelow(e.clampAbove(x, 89.0f), -104.0f);
+  // Beyond these bounds the result is 0 or infinity already. A product that underflows to 0 costs a processor over a
+  // hundred cycles, and masked attention is full of them: such lanes compute exp(0) instead.
+  Value vanishes = e.compare(CmpFPredicate::OLT, x, e.constant(-104.0f));
+  x = e.select(vanishes, e.constant(0.0f), e.clampAbove(x, 89.0f));
   Reduced reduced = reduceExp(e, x, 1.0f, 2 * 127.0f);
-  return scaleByHalves(e, expOfRemainder(e, reduced.r), reduced.n);
+  return e.select(vanishes, e.constant(0.0f), scaleByHalves(e, expOfRemainder(e, reduced.r), reduced.n));
 }
 
 Factored lamina::math::factoredExp(const Emitter &e, Value x, float scale) {

@@ -14,6 +14,7 @@ import torch.utils._pytree as pytree
 from lamina.logging import get_logger
 from lamina.options import Options
 
+from .bounds import Bounds
 from .importer import Importer, UnsupportedNode, import_graph
 from .program import Executable, Input, Mutation, Program, Returned
 from .results import Place, ResultPlan
@@ -51,7 +52,7 @@ def build(
     """
     split = None
     try:
-        imported = import_graph(graph_module, plan.nodes, constants, ranges)
+        imported = import_graph(graph_module, plan.nodes, constants, ranges, _bounds(constants, tensors))
     except UnsupportedNode as error:
         if options.fallback == "error":
             raise
@@ -88,6 +89,16 @@ def build(
     from lamina.targets import get_target
 
     return Built(program, lambda: get_target(options.target).compile(program))
+
+
+def _bounds(constants: Mapping[str, str], tensors: Mapping[str, torch.Tensor]) -> dict[str, Bounds]:
+    """Smallest and largest elements of the integer constants, such as positions."""
+    result: dict[str, Bounds] = {}
+    for key in constants.values():
+        tensor = tensors.get(key)
+        if tensor is not None and tensor.dtype in (torch.int64, torch.int32) and tensor.numel():
+            result[key] = (int(tensor.min()), int(tensor.max()))
+    return result
 
 
 def _tensor(key: str, tensors: Mapping[str, torch.Tensor], graph_module: torch.fx.GraphModule) -> torch.Tensor:

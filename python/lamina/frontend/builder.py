@@ -11,6 +11,7 @@ import torch
 
 from lamina.dialects import prim
 
+from .bounds import Bounds, BoundsAnalysis, of_elements
 from .sizes import Size, SymbolTable, ceil_divide, floor_divide, normalise
 
 Scalar = Union[bool, int, float]
@@ -41,13 +42,21 @@ def element_type(dtype: torch.dtype) -> ir.Type:
 class Value:
     """An SSA value with its sizes and torch dtype."""
 
-    __slots__ = ("ir", "sizes", "dtype", "base")
+    __slots__ = ("ir", "sizes", "dtype", "base", "bounds")
 
-    def __init__(self, value: ir.Value, sizes: tuple[Size, ...], dtype: torch.dtype, base: Optional[Value] = None):
+    def __init__(
+        self,
+        value: ir.Value,
+        sizes: tuple[Size, ...],
+        dtype: torch.dtype,
+        base: Optional[Value] = None,
+        bounds: Bounds = None,
+    ):
         self.ir = value
         self.sizes = tuple(sizes)
         self.dtype = dtype
         self.base = base  # of a reshape, the value that it reshapes
+        self.bounds = bounds  # of integers, where known
 
     @property
     def rank(self) -> int:
@@ -72,6 +81,7 @@ class Builder:
         self._types: dict[tuple, ir.Type] = {}
         self.checks: list[tuple[str, Value]] = []
         self.outputs: list[Output] = []  # of the ATen call being imported
+        self.bounds = BoundsAnalysis(symbols.range_of)
 
     @property
     def out(self) -> Output:
@@ -109,7 +119,8 @@ class Builder:
         dense = ir.DenseElementsAttr.get(
             np.ascontiguousarray(bits).reshape(-1), type=self.element_type(dtype), shape=list(sizes)
         )
-        return Value(prim.constant(dense, results=[type_]), sizes, dtype)
+        bounds = of_elements(tensor.reshape(-1).tolist()) if dtype not in FLOATS and dtype is not torch.bool else None
+        return Value(prim.constant(dense, results=[type_]), sizes, dtype, bounds=bounds)
 
     def scalar(self, value: Scalar, dtype: torch.dtype) -> Value:
         """A 0-d constant; integers wrap around as in a conversion."""
@@ -127,12 +138,13 @@ class Builder:
         """A size as a 0-d i64 value."""
         if isinstance(size, int):
             return self.scalar(size, torch.int64)
-        return Value(prim.size(self.type((), torch.int64), self.exprs([size])), (), torch.int64)
+        value = prim.size(self.type((), torch.int64), self.exprs([size]))
+        return Value(value, (), torch.int64, bounds=(size, size))
 
     def iota(self, sizes: Sequence[Size], dim: int, dtype: torch.dtype = torch.int64) -> Value:
         sizes = tuple(sizes)
         result = prim.iota(self.type(sizes, dtype), dim, sizes=self._sizes_attribute(sizes))
-        return Value(result, sizes, dtype)
+        return Value(result, sizes, dtype, bounds=(0, normalise(sizes[dim] - 1)) if dtype is torch.int64 else None)
 
     # ---- elementwise
 
@@ -143,7 +155,8 @@ class Builder:
     def binary(self, name: str, x: Value, y: Value) -> Value:
         assert x.dtype == y.dtype and x.sizes == y.sizes, (name, x, y)
         op = _op(name)
-        return Value(op(x.ir, y.ir, results=[x.ir.type]), x.sizes, x.dtype)
+        bounds = self.bounds.binary(name, x.bounds, y.bounds) if x.dtype is torch.int64 else None
+        return Value(op(x.ir, y.ir, results=[x.ir.type]), x.sizes, x.dtype, bounds=bounds)
 
     def compare(self, comparison: str, x: Value, y: Value) -> Value:
         assert x.dtype == y.dtype and x.sizes == y.sizes, (comparison, x, y)
@@ -153,12 +166,13 @@ class Builder:
     def select(self, predicate: Value, on_true: Value, on_false: Value) -> Value:
         assert on_true.dtype == on_false.dtype and predicate.sizes == on_true.sizes == on_false.sizes
         result = prim.select(predicate.ir, on_true.ir, on_false.ir, results=[on_true.ir.type])
-        return Value(result, on_true.sizes, on_true.dtype)
+        return Value(result, on_true.sizes, on_true.dtype, bounds=self.bounds.union(on_true.bounds, on_false.bounds))
 
     def convert(self, x: Value, dtype: torch.dtype) -> Value:
         if x.dtype == dtype:
             return x
-        return Value(prim.convert(self.type(x.sizes, dtype), x.ir), x.sizes, dtype)
+        bounds = x.bounds if dtype is torch.int64 else None
+        return Value(prim.convert(self.type(x.sizes, dtype), x.ir), x.sizes, dtype, bounds=bounds)
 
     def bitcast(self, x: Value, dtype: torch.dtype) -> Value:
         return Value(prim.bitcast(self.type(x.sizes, dtype), x.ir), x.sizes, dtype)
@@ -189,7 +203,7 @@ class Builder:
             return x
         attribute = self._sizes_attribute(sizes)
         result = prim.broadcast(self.type(sizes, x.dtype), x.ir, list(dims), sizes=attribute)
-        return Value(result, sizes, x.dtype)
+        return Value(result, sizes, x.dtype, bounds=x.bounds)
 
     def reshape(self, x: Value, sizes: Sequence[Size]) -> Value:
         sizes = tuple(sizes)
@@ -199,14 +213,15 @@ class Builder:
         if base.sizes == sizes:
             return base
         result = prim.reshape(self.type(sizes, x.dtype), base.ir, sizes=self._sizes_attribute(sizes))
-        return Value(result, sizes, x.dtype, base)
+        return Value(result, sizes, x.dtype, base, x.bounds)
 
     def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
         permutation = list(permutation)
         if permutation == list(range(x.rank)):
             return x
         sizes = tuple(x.sizes[k] for k in permutation)
-        return Value(prim.transpose(x.ir, permutation, results=[self.type(sizes, x.dtype)]), sizes, x.dtype)
+        result = prim.transpose(x.ir, permutation, results=[self.type(sizes, x.dtype)])
+        return Value(result, sizes, x.dtype, bounds=x.bounds)
 
     def slice(
         self, x: Value, starts: Sequence[Size], limits: Sequence[Size], strides: Sequence[int], sizes=None
@@ -217,7 +232,7 @@ class Builder:
         if sizes == x.sizes and all(start == 0 for start in starts) and all(stride == 1 for stride in strides):
             return x
         result = prim.slice(self.type(sizes, x.dtype), x.ir, self.exprs(starts), self.exprs(limits), list(strides))
-        return Value(result, sizes, x.dtype)
+        return Value(result, sizes, x.dtype, bounds=x.bounds)
 
     def slice_dim(self, x: Value, dim: int, start: Size, limit: Size, stride: int = 1) -> Value:
         starts, limits, strides = [0] * x.rank, list(x.sizes), [1] * x.rank
@@ -238,7 +253,7 @@ class Builder:
         sizes = list(values[0].sizes)
         sizes[dim] = normalise(sum((value.sizes[dim] for value in values[1:]), values[0].sizes[dim]))
         result = prim.concatenate([value.ir for value in values], dim, results=[self.type(sizes, values[0].dtype)])
-        return Value(result, tuple(sizes), values[0].dtype)
+        return Value(result, tuple(sizes), values[0].dtype, bounds=self.bounds.union(*(v.bounds for v in values)))
 
     def reverse(self, x: Value, dims: Sequence[int]) -> Value:
         return Value(prim.reverse(x.ir, list(dims), results=[x.ir.type]), x.sizes, x.dtype) if dims else x
@@ -248,7 +263,7 @@ class Builder:
         rest = [size for k, size in enumerate(x.sizes) if k not in dims]
         sizes = (*indices[0].sizes, *rest)
         result = prim.gather(x.ir, [index.ir for index in indices], list(dims), results=[self.type(sizes, x.dtype)])
-        return Value(result, sizes, x.dtype)
+        return Value(result, sizes, x.dtype, bounds=x.bounds)
 
     def scatter(self, x: Value, updates: Value, indices: Sequence[Value], dims: Sequence[int], mode: str) -> Value:
         attribute = prim.ScatterMode[mode]

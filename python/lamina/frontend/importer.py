@@ -18,6 +18,7 @@ from lamina._lib import _lamina
 from lamina.errors import CompileError
 from lamina.logging import get_logger
 
+from .bounds import Bounds
 from .builder import DTYPES, Builder, Output, Value
 from .locations import location, module_path, user_frame
 from .sizes import NotAffine, Size, SymbolTable, is_unbacked, same_sizes, to_size, to_sizes
@@ -202,12 +203,16 @@ class Importer:
     """Imports one graph. Use `import_graph`."""
 
     def __init__(
-        self, graph_module: torch.fx.GraphModule, constants: Mapping[str, str], ranges: Mapping[sympy.Symbol, Any]
+        self,
+        graph_module: torch.fx.GraphModule,
+        constants: Mapping[str, str],
+        ranges: Mapping[sympy.Symbol, Any],
+        bounds: Mapping[str, Bounds] = {},
     ):
         self.graph_module = graph_module
+        self.constant_bounds = bounds
         self.constants = constants
-        self.ranges = ranges
-        self.symbols = SymbolTable()
+        self.symbols = SymbolTable(ranges)
         self.builder = Builder(self.symbols)
         self.values: dict[torch.fx.Node, Any] = {}
         self.arguments: list[Argument] = []
@@ -236,7 +241,7 @@ class Importer:
             self._annotate(main)
             _lamina.run_pipeline(module.operation, "builtin.module(func.func(lamina-erase-dead))")
         symbols = self.symbols.symbols
-        ranges = {symbol: self.range_of(symbol) for symbol in symbols}
+        ranges = {symbol: self.symbols.range_of(symbol) for symbol in symbols}
         return Imported(module, self.arguments, symbols, ranges, [message for message, _ in b.checks])
 
     def interface(self) -> Imported:
@@ -244,7 +249,7 @@ class Importer:
         self._find_arguments(opaque=True)
         self._number_symbols()
         symbols = self.symbols.symbols
-        return Imported(None, self.arguments, symbols, {symbol: self.range_of(symbol) for symbol in symbols})
+        return Imported(None, self.arguments, symbols, {symbol: self.symbols.range_of(symbol) for symbol in symbols})
 
     def _tensor_result(self, node: torch.fx.Node) -> Value:
         value = self.values[node]
@@ -298,7 +303,10 @@ class Importer:
     def _bind_arguments(self, block: ir.Block) -> None:
         b = self.builder
         for argument, value in zip(self.arguments, block.arguments):
-            physical = Value(value, tuple(argument.sizes[k] for k in argument.permutation), argument.dtype)
+            bounds = self.constant_bounds.get(argument.constant) if argument.constant is not None else None
+            physical = Value(
+                value, tuple(argument.sizes[k] for k in argument.permutation), argument.dtype, bounds=bounds
+            )
             inverse = [argument.permutation.index(k) for k in range(len(argument.permutation))]
             with value.location:
                 self.values[argument.node] = b.transpose(physical, inverse)
@@ -317,7 +325,7 @@ class Importer:
         i64 = ir.IntegerType.get_signless(64)
         symbols = []
         for number, symbol in enumerate(self.symbols.symbols):
-            low, high = self.range_of(symbol)
+            low, high = self.symbols.range_of(symbol)
             entry = {"name": ir.StringAttr.get(f"s{number}"), "min": ir.IntegerAttr.get(i64, low)}
             if high is not None:
                 entry["max"] = ir.IntegerAttr.get(i64, high)
@@ -327,14 +335,6 @@ class Importer:
         if self.builder.checks:
             messages = [ir.StringAttr.get(message) for message, _ in self.builder.checks]
             main.attributes["prim.checks"] = ir.ArrayAttr.get(messages)
-
-    def range_of(self, symbol: sympy.Symbol) -> tuple[int, Optional[int]]:
-        bounds = self.ranges.get(symbol)
-        if bounds is None:
-            return 0, None
-        low = int(bounds.lower) if bounds.lower.is_Integer else 0
-        high = int(bounds.upper) if bounds.upper.is_Integer and bounds.upper < 2**62 else None
-        return max(low, 0), high
 
     # ---- nodes
 
@@ -416,6 +416,7 @@ def import_graph(
     results: Sequence[tuple[torch.fx.Node, Sequence[int]]],
     constants: Mapping[str, str] = {},
     ranges: Mapping[sympy.Symbol, Any] = {},
+    bounds: Mapping[str, Bounds] = {},
 ) -> Imported:
     """Imports a functional ATen graph.
 
@@ -424,8 +425,9 @@ def import_graph(
         results: nodes that the function returns, each with the order of its dimensions in memory.
         constants: placeholder names that are frozen weights, with the keys of their values.
         ranges: value ranges of torch's symbols.
+        bounds: smallest and largest elements of integer constants, by key.
 
     Raises:
         UnsupportedNode: naming the node that cannot be imported, and the user's line.
     """
-    return Importer(graph_module, constants, ranges).run(results)
+    return Importer(graph_module, constants, ranges, bounds).run(results)

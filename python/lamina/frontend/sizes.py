@@ -6,8 +6,8 @@ A size is a Python int when it is known, else a sympy expression over torch's sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Union
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Optional, Union
 
 import mlir.ir as ir
 import sympy
@@ -80,13 +80,27 @@ def is_unbacked(size: Size) -> bool:
 
 
 class SymbolTable:
-    """The index symbols s0, s1, ... of a function, and the affine form of sizes over them."""
+    """The index symbols s0, s1, ... of a function, and the affine form of sizes over them.
 
-    def __init__(self) -> None:
+    Args:
+        ranges: torch's value ranges of its symbols.
+    """
+
+    def __init__(self, ranges: Mapping[sympy.Symbol, Any] = {}) -> None:
         self.numbers: dict[sympy.Symbol, int] = {}
+        self.ranges = ranges
 
     def add(self, symbol: sympy.Symbol) -> int:
         return self.numbers.setdefault(symbol, len(self.numbers))
+
+    def range_of(self, symbol: sympy.Symbol) -> tuple[int, Optional[int]]:
+        """Smallest and largest value of a symbol; None means unbounded."""
+        bounds = self.ranges.get(symbol)
+        if bounds is None:
+            return 0, None
+        low = int(bounds.lower) if bounds.lower.is_Integer else 0
+        high = int(bounds.upper) if bounds.upper.is_Integer and bounds.upper < 2**62 else None
+        return max(low, 0), high
 
     @property
     def symbols(self) -> list[sympy.Symbol]:

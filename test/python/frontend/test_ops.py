@@ -25,11 +25,12 @@ from lamina.frontend.importer import UnsupportedNode
 from lamina.options import Options
 
 OPTIONS = Options(target="reference", fallback="error")
-SAMPLES = 2
+SAMPLES = {torch.float32: 2}  # of each operator; 1 of other dtypes
 LARGEST = 300
 
 EAGER = frozenset(
     """
+    _linear_cross_entropy_batch_chunked _linear_cross_entropy_batch_chunked_no_reduction
     _cdist_backward _efficientzerotensor _embedding_bag_forward_only _fft_c2c _fft_c2r _fft_r2c _histogramdd_bin_edges
     _histogramdd_from_bin_cts _linalg_check_errors _linalg_det _linalg_eigh _linalg_slogdet _linalg_solve_ex _linalg_svd
     _local_scalar_dense _pdist_forward _to_sparse _trilinear _unique2 adaptive_max_pool2d adaptive_max_pool3d
@@ -55,6 +56,19 @@ EAGER = frozenset(
 )
 
 NOT_TRACED = {
+    "jiterator_unary": "compiles CUDA code",
+    "jiterator_binary": "compiles CUDA code",
+    "jiterator_4inputs_with_extra_args": "compiles CUDA code",
+    "jiterator_binary_return_by_ref": "compiles CUDA code",
+    "jiterator_2inputs_2outputs": "compiles CUDA code",
+    "linalg.cholesky": "its check of errors is an effect, which this way of tracing has no token for",
+    "linalg.ldl_factor": "its check of errors is an effect, which this way of tracing has no token for",
+    "linalg.matrix_power": "its check of errors is an effect, which this way of tracing has no token for",
+    "linalg.lu_factor": "its check of errors is an effect, which this way of tracing has no token for",
+    "linalg.inv": "its check of errors is an effect, which this way of tracing has no token for",
+    "linalg.solve": "its check of errors is an effect, which this way of tracing has no token for",
+    "linalg.tensorinv": "its check of errors is an effect, which this way of tracing has no token for",
+    "linalg.tensorsolve": "its check of errors is an effect, which this way of tracing has no token for",
     "allclose": "its result is a Python bool that depends on data",
     "equal": "its result is a Python bool that depends on data",
     "corrcoef": "reads data while tracing",
@@ -77,7 +91,7 @@ NOT_TRACED = {
 FIRST_RESULT_ONLY = {"topk", "sort", "kthvalue", "median", "nanmedian", "mode", "max", "min"}
 """Operators that may return the index of any of several equal elements."""
 
-DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.int64: "i64", torch.bool: "i1", torch.uint8: "ui8"}
+DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.int64: "i64", torch.bool: "i1"}
 NARROW = {torch.bfloat16, torch.float16}
 
 
@@ -117,8 +131,9 @@ def samples(op: Any, dtype: torch.dtype) -> list[Any]:
                 found.append(sample)
             if len(found) == 24:
                 break
-    step = max(len(found) // SAMPLES, 1)
-    return found[::step][:SAMPLES]
+    count = SAMPLES.get(dtype, 1)
+    step = max(len(found) // count, 1)
+    return found[step // 2 :: step][:count]
 
 
 def cases() -> list[Any]:

@@ -201,7 +201,7 @@ def mul(b: Builder, x: Operand, y: Operand) -> Value:
 
 def _nonzero_divisor(b: Builder, y: Value, original: Operand) -> Value:
     """The integer divisor, made safe: zeros fail the program as they do in eager, and divide as 1."""
-    if isinstance(original, int) and original != 0:
+    if (isinstance(original, int) and original != 0) or (y.bounds is not None and b.bounds.is_at_most(1, y.bounds[0])):
         return y
     zero = b.with_scalar("eq", y, 0)
     b.check(b.unary("not", zero), "RuntimeError: ZeroDivisionError")

@@ -8,7 +8,7 @@ from typing import Optional, Union
 import torch
 
 from ..builder import FLOATS, Builder, Scalar, Value
-from ..sizes import Size, product
+from ..sizes import Size, normalise, product
 from . import Unsupported, lowers
 from .elementwise import operand
 from .shape import wrap
@@ -26,15 +26,27 @@ def _bounds(dim: int, size: Size, kind: str = "IndexError") -> str:
 
 
 def checked(b: Builder, index: Value, size: Size, message: str, wraps: bool = False) -> Value:
-    """The index as i64: checked to be in 0..size-1 (or, if it wraps, -size..size-1), then made so in any case."""
+    """The index as i64: checked to be in 0..size-1 (or, if it wraps, -size..size-1), then made so in any case.
+
+    What is known to hold is not checked.
+    """
     index = b.convert(index, torch.int64)
+    if b.bounds.within(index.bounds, 0, normalise(size - 1)):
+        return index
     limit = b.full(b.size(size), index.sizes, torch.int64)
     lowest = b.unary("neg", limit) if wraps else b.full(0, index.sizes, torch.int64)
     b.check(b.binary("and", b.compare("ge", index, lowest), b.compare("lt", index, limit)), message)
     if wraps:
-        index = b.select(b.with_scalar("lt", index, 0), b.binary("add", index, limit), index)
-    last = b.full(b.size(size - 1), index.sizes, torch.int64)
+        index = wrapped(b, index, limit)
+    last = b.full(b.size(normalise(size - 1)), index.sizes, torch.int64)
     return b.with_scalar("max", b.binary("min", index, last), 0)
+
+
+def wrapped(b: Builder, index: Value, limit: Value) -> Value:
+    """Negative indices counted from the end."""
+    if index.bounds is not None and b.bounds.is_nonnegative(index.bounds[0]):
+        return index
+    return b.select(b.with_scalar("lt", index, 0), b.binary("add", index, limit), index)
 
 
 def broadcast_sizes(lists: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
@@ -108,7 +120,7 @@ class _Subscript:
             else:
                 index = b.convert(index, torch.int64)
                 limit = b.full(b.size(x.sizes[dim]), index.sizes, torch.int64)
-                index = b.select(b.with_scalar("lt", index, 0), b.binary("add", index, limit), index)
+                index = wrapped(b, index, limit)
             self.indices.append(b.broadcast(index, shape))
         count = len(shape)
         rank = count + x.rank - len(self.dims)

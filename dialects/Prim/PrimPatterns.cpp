@@ -46,7 +46,8 @@ struct DropEmpty : RewritePattern {
       auto type = dyn_cast<RankedTensorType>(result.getType());
       if (!type || result.use_empty())
         continue;
-      TypedAttr number = isEmpty(result) ? TypedAttr(rewriter.getZeroAttr(type.getElementType())) : getNumberOfNothing(op);
+      TypedAttr number =
+          isEmpty(result) ? TypedAttr(rewriter.getZeroAttr(type.getElementType())) : getNumberOfNothing(op);
       if (!number)
         continue;
       SizeAnalysis analysis(func);
@@ -63,7 +64,7 @@ struct DropEmpty : RewritePattern {
         Value constant =
             ConstantOp::create(rewriter, op->getLoc(), scalar, DenseElementsAttr::get(scalar, Attribute(number)));
         made = BroadcastOp::create(rewriter, op->getLoc(), type, constant, ArrayRef<int64_t>{},
-                                    getExprs(rewriter.getContext(), sizes));
+                                   getExprs(rewriter.getContext(), sizes));
       }
       rewriter.replaceAllUsesWith(result, made);
       changed = true;

@@ -30,10 +30,9 @@ namespace {
 /// Explicit vectors come from MLIR; what is left for LLVM is to clean scalars and addresses and to hoist. The whole of
 /// -O2 makes code of the same speed in three times the time.
 /// instcombine is told not to verify that once was enough: that ends the process where it was not.
-constexpr StringLiteral kShortPipeline =
-    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg),"
-    "function(loop-simplify,lcssa,loop-mssa(licm)),"
-    "function(gvn,instcombine<no-verify-fixpoint>,simplifycfg),globaldce";
+constexpr StringLiteral kShortPipeline = "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg),"
+                                         "function(loop-simplify,lcssa,loop-mssa(licm)),"
+                                         "function(gvn,instcombine<no-verify-fixpoint>,simplifycfg),globaldce";
 
 Error makeError(const Twine &message) { return createStringError(inconvertibleErrorCode(), message); }
 

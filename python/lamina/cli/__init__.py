@@ -74,6 +74,12 @@ def _run(arguments: Optional[Sequence[str]]) -> int:
     except BrokenPipeError:
         _drop_stdout()
         return _SIGPIPE
+    except SystemExit as error:
+        # What click makes of a closed pipe.
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise
+        _drop_stdout()
+        return _SIGPIPE
     except UserError as error:
         return _failed(str(error))
     except MemoryError:

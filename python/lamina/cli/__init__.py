@@ -40,6 +40,7 @@ def _drop_stdout() -> None:
 
 def run(arguments: Optional[Sequence[str]] = None) -> int:
     """Runs the driver; returns its exit code."""
+    stdout = sys.stdout
     # torch's own use of what it has deprecated is nothing that a user can do something about.
     warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
     before = warnings.showwarning
@@ -75,8 +76,8 @@ def _run(arguments: Optional[Sequence[str]]) -> int:
         _drop_stdout()
         return _SIGPIPE
     except SystemExit as error:
-        # What click makes of a closed pipe.
-        if not isinstance(error.__context__, BrokenPipeError):
+        # On a closed pipe click puts another stdout in place and exits with 1.
+        if sys.stdout is stdout or error.code != 1:
             raise
         _drop_stdout()
         return _SIGPIPE

@@ -40,7 +40,6 @@ def _drop_stdout() -> None:
 
 def run(arguments: Optional[Sequence[str]] = None) -> int:
     """Runs the driver; returns its exit code."""
-    stdout = sys.stdout
     # torch's own use of what it has deprecated is nothing that a user can do something about.
     warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
     before = warnings.showwarning
@@ -56,6 +55,7 @@ def _run(arguments: Optional[Sequence[str]]) -> int:
 
     from .commands import lamina
 
+    stdout = sys.stdout
     try:
         result = lamina.main(
             args=None if arguments is None else list(arguments), prog_name="lamina", standalone_mode=False

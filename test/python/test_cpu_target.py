@@ -7,6 +7,7 @@ import torch
 from mlir import ir
 
 import cpu_modules
+import lamina
 from lamina._lib import _lamina
 from lamina.targets.cpu import (
     CPUBinary,
@@ -200,3 +201,25 @@ def test_bf16_rounds_as_pytorch_does():
         eager = row.to(torch.bfloat16)
         assert torch.equal(out.isnan(), eager.isnan())
         assert torch.equal(out.view(torch.int16)[~eager.isnan()], eager.view(torch.int16)[~eager.isnan()])
+
+
+def resident_bytes(*libraries):
+    """Bytes of the clean pages of shared libraries that this process has mapped."""
+    total = 0
+    with open("/proc/self/smaps") as file:
+        for line in file:
+            fields = line.split()
+            if not fields[0].endswith(":"):
+                ours = fields[-1].endswith(libraries)
+            elif ours and fields[0] == "Private_Clean:" or ours and fields[0] == "Shared_Clean:":
+                total += 1024 * int(fields[1])
+    return total
+
+
+def test_compiler_leaves_no_pages():
+    """A program that was compiled and loaded does not hold the compiler in memory, and the compiler still works."""
+    for count in (2, 3):
+        x = torch.rand(count, 7)
+        program = lamina.compile(lambda x: torch.softmax(x, 1), (x,))
+        assert resident_bytes("libLLVM.so", "libMLIRPythonCAPI.so", "libLamina.so") < 16 << 20
+        torch.testing.assert_close(program(x), torch.softmax(x, 1))

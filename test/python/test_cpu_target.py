@@ -1,6 +1,8 @@
 """The CPU target: from kernels on tensors to results, code generation, constants, the arena, profiling."""
 
+import gc
 import threading
+import weakref
 
 import pytest
 import torch
@@ -223,3 +225,17 @@ def test_compiler_leaves_no_pages():
         program = lamina.compile(lambda x: torch.softmax(x, 1), (x,))
         assert resident_bytes("libLLVM.so", "libMLIRPythonCAPI.so", "libLamina.so") < 16 << 20
         torch.testing.assert_close(program(x), torch.softmax(x, 1))
+
+
+def test_packed_weights_are_not_held_twice():
+    """A weight that is read from its packed copy alone is freed when the user lets go of the model."""
+    model = torch.nn.Sequential(torch.nn.Linear(96, 96), torch.nn.ReLU(), torch.nn.Linear(96, 48)).requires_grad_(False)
+    x = torch.rand(32, 96)
+    want = model(x)
+    program = lamina.compile(model, (x,))
+    assert program.program.own_bytes() == sum(p.nbytes for p in model.parameters())
+    weights = [weakref.ref(model[k].weight.untyped_storage()) for k in (0, 2)]
+    del model
+    gc.collect()
+    assert [weight() for weight in weights] == [None, None]
+    torch.testing.assert_close(program(x), want)

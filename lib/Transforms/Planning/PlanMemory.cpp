@@ -126,14 +126,9 @@ Value Planner::destination(OpBuilder &builder, OpResult result) {
   if (Value memory = resultMemory.lookup(result)) {
     if (memory.getType() == type)
       return memory;
-    Exprs shape(sizes.getSizes(result)), strides(shape.size());
-    AffineExpr stride = builder.getAffineConstantExpr(1);
-    for (int64_t i = shape.size() - 1; i >= 0; --i) {
-      strides[i] = stride;
-      stride = simplifySize(stride * shape[i]);
-    }
+    Exprs shape(sizes.getSizes(result));
     return kernel::ViewOp::create(builder, result.getLoc(), type, memory, getExprs(context, ArrayRef<int64_t>{0}),
-                                  getExprs(context, shape), getExprs(context, strides));
+                                  getExprs(context, shape), getExprs(context, getRowMajorStrides(shape, context)));
   }
   auto zero = getExprs(context, ArrayRef<int64_t>{0});
   return kernel::AllocOp::create(builder, result.getLoc(), type, builder.getI64IntegerAttr(0), zero, zero);

@@ -13,9 +13,6 @@ from lamina.targets import get_target
 from lamina.targets.cuda import CUDADescription, CUDATarget, compile_ttir, verify_ttir
 
 DYNAMIC = torch.export.Dim.DYNAMIC
-needs_triton = pytest.mark.skipif(
-    not __import__("importlib").util.find_spec("triton"), reason="Triton is not installed"
-)
 
 
 def seeded(*shape, dtype=torch.float32, seed=0):
@@ -111,7 +108,6 @@ def test_numbers(name):
         torch.testing.assert_close(copies[1], copies[0], rtol=tolerance, atol=tolerance)
 
 
-@needs_triton
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_triton_reads(name):
     _, program = get_program(name)
@@ -121,7 +117,6 @@ def test_triton_reads(name):
         verify_ttir(text)
 
 
-@needs_triton
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("name", ["optimized_net", "softmax", "layer_norm_f16", "softmax_dynamic", "argmax", "any"])
 def test_machine_code(name, chip):
@@ -132,7 +127,6 @@ def test_machine_code(name, chip):
         assert kernel.name in kernel.asm["ptx"]
 
 
-@needs_triton
 def test_triton_errors_are_ours():
     with pytest.raises(CompileError, match="Triton could not read the kernel.*error:"):
         verify_ttir("module { tt.func @f() { tt.nonsense } }")

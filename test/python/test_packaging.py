@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 # A function, type or constant of one file, at the beginning of a line.
 LOCAL = re.compile(
-    r"^(?:static|constexpr|struct|class|enum class)\b[^;(={\n]*?\b(\w+)\s*(?:\(|\{|=|:|\[)", re.MULTILINE
+    r"^(?:static|constexpr|struct|class|enum class)\b[^;(={\n]*?\b(\w+)\s*(?:\(|\{|=|:(?!:)|\[)", re.MULTILINE
 )
 
 

@@ -17,7 +17,8 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
     all values agree, then factors that always go together are merged again.
     Kernels that are equal but for their locations are emitted once. A constant
     right operand of a contraction is copied into column panels by @init when
-    `pack-widths` has a width that divides its columns.
+    `pack-widths` has a width that divides its columns; one of bf16 for a matrix
+    unit into panels where two rows alternate.
 
     The cost is linear in the number of ops times the ops of a kernel.
   }];
@@ -26,7 +27,9 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
       "programs below which fusion may not push a kernel that had more">,
     Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dimension whose symbol has no upper bound">,
     ListOption<"packWidths", "pack-widths", "int64_t",
-      "widths of the column panels into which constant right operands of contractions are copied once; none: no copies">
+      "widths of the column panels into which constant right operands of contractions are copied once; none: no copies">,
+    ListOption<"packTileWidths", "pack-tile-widths", "int64_t",
+      "the same for bf16 on a matrix unit, where two rows alternate in a panel; none: as for other types">
   ];
   let statistics = [
     Statistic<"numKernels", "kernels", "distinct kernels">,

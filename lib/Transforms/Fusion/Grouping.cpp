@@ -8,6 +8,8 @@ using namespace lamina::prim;
 
 /// A kernel beyond this many ops gains nothing and costs compile time.
 static constexpr unsigned kMaxMembers = 64;
+/// Elements that a program walks in the time that a launch costs.
+static constexpr double kLaunchElements = 1 << 14;
 
 Grouping::Grouping(FunctionOpInterface func, SizeAnalysis &sizes, FusionOptions options)
     : func(func), sizes(sizes), options(options) {
@@ -71,6 +73,21 @@ int64_t Grouping::parallelism(const KernelGraph &graph, ArrayRef<Operation *> me
   return programs;
 }
 
+int64_t Grouping::work(const KernelGraph &graph) const {
+  int64_t most = 1;
+  for (const KernelGraph::Node &node : graph.nodes) {
+    int64_t elements = 1;
+    for (unsigned leaf : graph.leaves(node))
+      elements = std::min<int64_t>(elements * std::max<int64_t>(estimate(graph.factors.size(leaf)), 1), 1 << 30);
+    most = std::max(most, elements);
+  }
+  return most;
+}
+
+double Grouping::time(int64_t elements, int64_t programs) const {
+  return static_cast<double>(elements) / std::min(programs, std::max<int64_t>(options.minParallelism, 1));
+}
+
 SmallVector<Operation *> Grouping::inOrder(ArrayRef<Operation *> a, ArrayRef<Operation *> b) const {
   SmallVector<Operation *> ops(a);
   ops.append(b.begin(), b.end());
@@ -129,13 +146,19 @@ bool Grouping::isLegal(ArrayRef<Operation *> members, ArrayRef<ArrayRef<Operatio
         return false;
     }
   }
-  int64_t programs = parallelism(graph, members);
-  int64_t wanted = options.minParallelism;
+  // Together they walk the widest of their values once, on as many threads as there are programs; apart, one after
+  // the other, each on its own.
+  double apart = kLaunchElements;
+  int64_t elements = 0;
   for (ArrayRef<Operation *> part : parts) {
     KernelGraph partGraph = makeGraph(part);
-    wanted = std::min(wanted, partGraph.ok() ? parallelism(partGraph, part) : 1);
+    if (!partGraph.ok())
+      return true;
+    int64_t own = work(partGraph);
+    elements = std::max(elements, own);
+    apart += time(own, parallelism(partGraph, part));
   }
-  return programs >= wanted;
+  return time(elements, parallelism(graph, members)) <= apart;
 }
 
 void Grouping::assign(ArrayRef<Operation *> ops, unsigned group) {

@@ -20,7 +20,7 @@ def TileKernels : InterfacePass<"lamina-tile-kernels", "mlir::FunctionOpInterfac
     Option<"l2Bytes", "l2-bytes", "int64_t", "2097152", "bytes of cache that a core has for itself">,
     Option<"threads", "threads", "int64_t", "1", "threads that programs are dealt out to">,
     Option<"pointwiseElements", "pointwise-elements", "int64_t", "8192", "elements of a program without reductions">,
-    Option<"reduceElements", "reduce-elements", "int64_t", "4096", "least elements that a program with reductions reads, if rows are short">,
+    Option<"reduceElements", "reduce-elements", "int64_t", "1024", "least elements that a program with reductions reads, if rows are short">,
     Option<"blockTiles", "block-tiles", "bool", "false", "tiles are powers of two, and of contractions blocks of rows and columns, as programs of Triton take them">,
   ];
   let statistics = [

@@ -227,7 +227,7 @@ class CPUTarget:
             (
                 "fused",
                 # Canonicalisation would join split reductions again.
-                f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,"
+                f"func.func(lamina-simplify-reshapes,lamina-derive-attention),{clean},lamina-hoist-constants,"
                 f"func.func(lamina-split-reductions{{{parallel}}}),lamina-fuse-kernels{{{fuse}}}",
             ),
             ("planned", "lamina-plan-memory"),

@@ -137,7 +137,7 @@ bool Grouping::isLegal(ArrayRef<Operation *> members, ArrayRef<ArrayRef<Operatio
   if (!graph.ok())
     return false;
   if (contraction || product) {
-    // Prologues and epilogues have the iteration space of the one or the other.
+    // Prologues (of the rows of scores) and epilogues have the iteration space of the one or the other.
     auto spaceOf = [&](Operation *op) {
       Factors::List space = graph.leaves(graph.nodes[graph.memberNodes.lookup(op)]);
       llvm::sort(space);
@@ -147,7 +147,12 @@ bool Grouping::isLegal(ArrayRef<Operation *> members, ArrayRef<ArrayRef<Operatio
     for (Operation *op : {contraction, product})
       if (op)
         spaces.push_back(spaceOf(op));
-    bool hasRows = llvm::any_of(members, isOnline);
+    if (contraction && isScores(contraction)) {
+      const KernelGraph::Node &node = graph.nodes[graph.memberNodes.lookup(contraction)];
+      spaces.push_back(graph.leaves(graph.nodes[node.operands[0]]));
+      llvm::sort(spaces.back());
+    }
+    bool hasRows = llvm::any_of(members, [](Operation *op) { return isOnline(op) || isScores(op); });
     for (Operation *op : members) {
       Factors::List own = spaceOf(op);
       if (llvm::none_of(spaces, [&](const Factors::List &space) {
@@ -286,11 +291,17 @@ LogicalResult Grouping::place(Operation *op) {
     }
   }
   OpRole role = getRole(op);
-  if ((role == OpRole::Contraction && !isOnlineProduct(op)) || role == OpRole::Reader) {
+  if ((role == OpRole::Contraction && !isOnlineProduct(op) && !isScores(op)) || role == OpRole::Reader) {
     addGroup({op});
     return success();
   }
   SmallVector<unsigned> candidates = directDependencies({op});
+  if (isScores(op)) {
+    // What changes the rows only is computed once a program.
+    Operation *rows = op->getOperand(0).getDefiningOp();
+    auto it = rows ? groupOf.find(rows) : groupOf.end();
+    candidates = it == groupOf.end() ? SmallVector<unsigned>() : SmallVector<unsigned>{it->second};
+  }
   llvm::sort(candidates, std::greater<>());
   for (unsigned candidate : candidates)
     if (tryJoin({op}, candidate)) {

@@ -225,7 +225,8 @@ std::optional<unsigned> KernelGraph::addMember(Operation *op) {
       fromMemory = operand == gather.getOperand();
     if (auto pad = dyn_cast<PadOp>(op))
       fromMemory = operand != pad.getValue();
-    if (role == OpRole::Contraction && !fromMemory && !isOnlineProduct(op))
+    bool maybeComputed = isOnlineProduct(op) || (isScores(op) && operand == op->getOperand(0));
+    if (role == OpRole::Contraction && !fromMemory && !maybeComputed)
       if (Operation *def = operand.getDefiningOp())
         for (Operation *source = def; source;
              source = source->getNumOperands() ? source->getOperand(0).getDefiningOp() : nullptr) {

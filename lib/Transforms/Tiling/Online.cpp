@@ -1,5 +1,7 @@
 // Kernels whose reductions run online: one loop over blocks of the reduced dimension.
 #include "lib/Transforms/Tiling/Online.h"
+#include "lib/Transforms/Tiling/MaskBounds.h"
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -44,6 +46,7 @@ private:
   Tile getValueTile(Value value);
   Tile getLoops(linalg::LinalgOp op, OpFoldResult offset, OpFoldResult size);
   OpFoldResult getExtent();
+  std::pair<OpFoldResult, OpFoldResult> getRange();
   std::pair<Value, Value> combineMax(Value before, Value ofBlock);
   Value scale(Value sum, const Total &of, Value factor, const Total &max);
 
@@ -116,6 +119,51 @@ OpFoldResult OnlineEmitter::getExtent() {
   llvm_unreachable("a reduced dimension is some operand's");
 }
 
+/// The part of the reduced dimension that a mask made of indices leaves some row of this program.
+std::pair<OpFoldResult, OpFoldResult> OnlineEmitter::getRange() {
+  MLIRContext *context = builder.getContext();
+  Location loc = func.getLoc();
+  auto max = llvm::find_if(totals, [](const Total &total) { return total.isMax; });
+  OpFoldResult begin = builder.getIndexAttr(0), end = getExtent();
+  Tile loops = getLoops(max->op, begin, end);
+  unsigned count = max->op.getNumLoops(), reduced = 0;
+  while (classes.getClass(max->op, reduced) != along)
+    ++reduced;
+  for (const IndexCondition &condition : findMaskConditions(max->op, max->result)) {
+    SmallVector<int64_t> flat;
+    if (failed(getFlattenedAffineExpr(condition.expr, count, condition.symbols.size(), &flat)) ||
+        flat.size() != count + condition.symbols.size() + 1 || std::abs(flat[reduced]) != 1)
+      continue;
+    // n <= g, or n >= -g, where g is the rest of the expression at its largest in the program's tile.
+    bool isUpper = flat[reduced] < 0;
+    AffineExpr g = getAffineConstantExpr(flat.back(), context);
+    SmallVector<OpFoldResult> operands;
+    auto addTerm = [&](int64_t factor, OpFoldResult operand) {
+      g = g + factor * getAffineSymbolExpr(operands.size(), context);
+      operands.push_back(operand);
+    };
+    for (unsigned loop = 0; loop < count; ++loop) {
+      if (loop == reduced || flat[loop] == 0)
+        continue;
+      addTerm(flat[loop], loops.offsets[loop]);
+      if (flat[loop] > 0) {
+        addTerm(flat[loop], loops.sizes[loop]);
+        g = g - flat[loop];
+      }
+    }
+    for (auto [i, symbol] : llvm::enumerate(condition.symbols))
+      addTerm(flat[count + i], symbol);
+    AffineExpr other = getAffineSymbolExpr(operands.size(), context);
+    operands.push_back(isUpper ? end : begin);
+    AffineMap choices = AffineMap::get(0, operands.size(), {isUpper ? g + 1 : -g, other}, context);
+    if (isUpper)
+      end = affine::makeComposedFoldedAffineMin(builder, loc, choices, operands);
+    else
+      begin = affine::makeComposedFoldedAffineMax(builder, loc, choices, operands);
+  }
+  return {begin, end};
+}
+
 /// The maximum so far and a block's become the maximum, in the place of the former, and exp(before - after), which is 0
 /// before any term was finite.
 std::pair<Value, Value> OnlineEmitter::combineMax(Value before, Value ofBlock) {
@@ -161,25 +209,28 @@ Value OnlineEmitter::scale(Value sum, const Total &of, Value factor, const Total
 
 void OnlineEmitter::run(int64_t block) {
   collect();
+  if (totals.empty())
+    return; // there is but one term
   Location loc = func.getLoc();
   SmallVector<Value> starts;
   for (const Total &total : totals)
     starts.push_back(puller.makeInit(total.value(), total.tile));
-  OpFoldResult extent = getExtent();
+  auto [begin, end] = getRange();
   auto index = [&](OpFoldResult value) { return getValueOrCreateConstantIndexOp(builder, loc, value); };
-  auto loop = scf::ForOp::create(builder, loc, index(builder.getIndexAttr(0)), index(extent),
+  auto loop = scf::ForOp::create(builder, loc, index(begin), index(end),
                                  index(builder.getIndexAttr(block)), starts);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     OpFoldResult offset = loop.getInductionVar(), size = builder.getIndexAttr(block);
-    if (auto known = getConstantIntValue(extent); !known || *known % block) {
+    auto first = getConstantIntValue(begin), last = getConstantIntValue(end);
+    if (!first || !last || (*last - *first) % block != 0) {
       AffineExpr d, s;
       bindDims(builder.getContext(), d);
       bindSymbols(builder.getContext(), s);
       AffineMap least =
           AffineMap::get(1, 1, {builder.getAffineConstantExpr(block), s - d}, builder.getContext());
-      size = affine::makeComposedFoldedAffineMin(builder, loc, least, {offset, extent});
+      size = affine::makeComposedFoldedAffineMin(builder, loc, least, {offset, end});
     }
     // Tiles of a block are no use after the loop.
     TilePuller inner(func, builder);

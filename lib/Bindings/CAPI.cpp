@@ -3,6 +3,7 @@
 #include "lib/Pipelines/Run.h"
 #include "lib/Register.h"
 #include "lib/Support/CrashRecovery.h"
+#include "lib/Support/ResidentPages.h"
 #include "lib/Target/CPU/Compile.h"
 #include "lib/Target/CPU/Executable.h"
 #include "mlir/CAPI/IR.h"
@@ -66,6 +67,8 @@ void laminaRegisterDialects(MlirContext context) {
 
 void laminaRegisterPasses(void) { registerPasses(); }
 
+void laminaReleaseResidentPages(void) { releaseResidentPages(); }
+
 LaminaStatus laminaRunPipeline(MlirOperation op, MlirStringRef pipeline, MlirStringCallback error, void *errorData) {
   return finish(runPipeline(unwrap(op), unwrap(pipeline)), {error, errorData});
 }
@@ -103,6 +106,7 @@ LaminaStatus laminaCompileObjects(MlirModule module, const LaminaCompileOptions 
   std::vector<std::string> objects;
   LaminaStatus status = generate<std::vector<std::string>>(
       module, [&] { return cpu::compileObjects(unwrap(module), convert(*options)); }, objects, {error, errorData});
+  releaseResidentPages();
   if (status == LaminaSuccess)
     for (const std::string &object : objects)
       result(wrap(llvm::StringRef(object)), resultData);

@@ -1,6 +1,7 @@
 // From a module in the LLVM dialect to LLVM IR, assembly text or objects for a CPU.
 #include "lib/Target/CPU/Compile.h"
 #include "lib/Target/CPU/MatrixUnit.h"
+#include "lib/Support/ResidentPages.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -212,6 +213,8 @@ Expected<std::vector<std::string>> lamina::cpu::compileObjects(mlir::ModuleOp mo
   auto translated = translate(module, context);
   if (!translated)
     return translated.takeError();
+  // What follows is LLVM's alone.
+  releaseResidentPages();
   unsigned parts = options.threads > 0 ? options.threads : std::thread::hardware_concurrency();
   StringMap<unsigned> partOf = partition(**translated, parts);
   if (parts == 1) {

@@ -169,8 +169,7 @@ def _summary(source: Source, target: str, progress: Progress) -> str:
     steps = getattr(executable, "steps", None)
     if steps is not None:
         rows.append(["parts", f"{len(steps)}, between calls that PyTorch runs"])
-    weights = sum(t.nbytes for t in program.program.tensors.values())
-    rows.append(["weights", bytes_text(weights)])
+    rows.append(["weights", bytes_text(program.program.own_bytes())])
     rows += [[f"time {what}", f"{seconds:.2f} s"] for what, seconds in progress.times]
     return table(rows)
 

@@ -369,6 +369,9 @@ class CPUExecutable:
             with timed(log, "constants"):
                 self._library.call("init", pointers, (), arena.data_ptr())
             constants.update(computed)
+        with timed(log, "link"):
+            self._library.address("main")
+        _lamina.release_resident_pages()
         main = binary.entries["main"]
         self._keep = [constants[key] for key in main.arguments if key is not None]
         self._fixed = [None if key is None else constants[key].data_ptr() for key in main.arguments]

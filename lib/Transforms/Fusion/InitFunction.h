@@ -11,6 +11,11 @@ constexpr llvm::StringLiteral kConstantAttr = "prim.constant";
 
 class InitFunction {
 public:
+  /// Fails, with a diagnostic, unless the constants of @main are tensors, those that @init makes are results of it, and
+  /// @init, if there is one, is a function of constants.
+  static mlir::LogicalResult check(mlir::func::FuncOp main);
+
+  /// `main` passes the check.
   explicit InitFunction(mlir::func::FuncOp main);
 
   /// Whether the value is an argument of @main that is a constant from the pool or from @init.

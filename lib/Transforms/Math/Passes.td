@@ -10,7 +10,7 @@ def ExpandMath : Pass<"lamina-expand-math", "mlir::ModuleOp"> {
     vector, so that a remainder computed by scalars has the bits that a vector would give. No fast-math flag is used or
     needed: every fused multiply-add is explicit. docs/numerics.md lists the error of each function.
 
-    Ops on f64, and functions that have no expansion, become calls of libm, one a lane; the functions are declared in the
+    Ops on tensors are left alone. Ops on f64, and functions that have no expansion, become calls of libm, one a lane; the functions are declared in the
     module. What remains of the math dialect has an LLVM intrinsic that is one or a few instructions (sqrt, fma, absf,
     floor, ceil, trunc, round, roundeven, copysign, ...): convert-math-to-llvm is all that must follow, and
     convert-math-to-libm, which would turn those into calls, must not. The cost is linear in the number of math ops.

@@ -58,6 +58,8 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
   }
 
   LogicalResult check(kernel::FuncOp func) {
+    if (func->hasAttr("kernel.grid"))
+      return func.emitOpError("is tiled already");
     for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
       if (!isa<RankedTensorType>(type))
         return func.emitOpError("argument ") << i << " is no tensor; kernels are tiled before they are bufferized";

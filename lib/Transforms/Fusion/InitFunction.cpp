@@ -83,6 +83,17 @@ Value InitFunction::valueOf(BlockArgument argument) {
   return func.getArgument(index);
 }
 
+Value InitFunction::unique(Operation *op) {
+  if (op->getNumOperands())
+    for (Operation *other : op->getOperand(0).getUsers())
+      if (other != op && OperationEquivalence::isEquivalentTo(other, op, OperationEquivalence::exactValueMatch, nullptr,
+                                                              OperationEquivalence::IgnoreLocations)) {
+        op->erase();
+        return other->getResult(0);
+      }
+  return op->getResult(0);
+}
+
 BlockArgument InitFunction::addResult(Value value) {
   if (BlockArgument known = results.lookup(value))
     return known;

@@ -24,6 +24,9 @@ public:
   mlir::Value valueOf(mlir::BlockArgument argument);
   /// A builder at the end of @init's body.
   mlir::OpBuilder builder();
+  /// The result of `op`, an op at the end of @init, or that of an equal one that was there before; then `op` is erased.
+  /// What several readers of a constant want is so computed and kept once.
+  mlir::Value unique(mlir::Operation *op);
   /// Returns `value` from @init and gives @main an argument for it.
   mlir::BlockArgument addResult(mlir::Value value);
   /// Drops constant arguments of @main that nothing reads, and @init if it returns nothing.

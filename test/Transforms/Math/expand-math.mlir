@@ -92,3 +92,16 @@ func.func @powf(%v: vector<16xf32>, %w: vector<16xf32>) -> vector<16xf32> {
   %0 = math.powf %v, %w : vector<16xf32>
   return %0 : vector<16xf32>
 }
+
+// Ops on tensors, and those on vectors of a length that is not known and calls would need, are left alone.
+// CHECK-LABEL: func.func @left_alone(
+// CHECK-NEXT: math.exp {{.*}} : tensor<4xf32>
+// CHECK-NEXT: math.exp {{.*}} : tensor<4xf64>
+// CHECK-NEXT: math.exp {{.*}} : vector<[4]xf64>
+// CHECK-NEXT: return
+func.func @left_alone(%x: tensor<4xf32>, %y: tensor<4xf64>, %z: vector<[4]xf64>) -> (tensor<4xf32>, tensor<4xf64>, vector<[4]xf64>) {
+  %0 = math.exp %x : tensor<4xf32>
+  %1 = math.exp %y : tensor<4xf64>
+  %2 = math.exp %z : vector<[4]xf64>
+  return %0, %1, %2 : tensor<4xf32>, tensor<4xf64>, vector<[4]xf64>
+}

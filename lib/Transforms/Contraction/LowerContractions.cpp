@@ -1,4 +1,5 @@
 // The pass that finds contractions and convolutions and replaces them by register-tiled loops.
+#include "lib/Support/PassOptions.h"
 #include "lib/Transforms/Contraction/LoopNest.h"
 #include "lib/Transforms/Contraction/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -68,11 +69,13 @@ namespace {
 struct LowerContractions : lamina::impl::LowerContractionsBase<LowerContractions> {
   using LowerContractionsBase::LowerContractionsBase;
 
+  LogicalResult initialize(MLIRContext *context) override {
+    return lamina::OptionCheck(*this, context)
+        .oneOf(vectorBits, {128, 256, 512}, "512, 256 or 128")
+        .atLeast(blockBytes, 1);
+  }
+
   void runOnOperation() override {
-    if (vectorBits != 512 && vectorBits != 256 && vectorBits != 128) {
-      getOperation()->emitError("lamina-lower-contractions: vector-bits must be 512, 256 or 128");
-      return signalPassFailure();
-    }
     SmallVector<linalg::LinalgOp> ops;
     getOperation()->walk([&](linalg::LinalgOp op) { ops.push_back(op); });
     for (linalg::LinalgOp op : ops)

@@ -1,6 +1,7 @@
 // lamina-fuse-kernels: outlines the ops of each prim function into kernels.
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Support/PassOptions.h"
 #include "lib/Transforms/Fusion/Grouping.h"
 #include "lib/Transforms/Fusion/Outline.h"
 #include "lib/Transforms/Fusion/PackConstants.h"
@@ -37,6 +38,14 @@ void copySharedResults(func::FuncOp func) {
 struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
   using FuseKernelsBase::FuseKernelsBase;
 
+  LogicalResult initialize(MLIRContext *context) override {
+    return OptionCheck(*this, context)
+        .atLeast(minParallelism, 1)
+        .atLeast(sizeHint, 1)
+        .atLeast(packWidths, 1)
+        .atLeast(packTileWidths, 1);
+  }
+
   void runOnOperation() override {
     KernelTable table(getOperation());
     // @init last: the others may add to it.
@@ -46,7 +55,7 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
       if (!func.isExternal() && failed(fuse(func, table)))
         return signalPassFailure();
     if (auto init = getOperation().lookupSymbol<func::FuncOp>("init"))
-      if (failed(fuse(init, table)))
+      if (!init.isExternal() && failed(fuse(init, table)))
         return signalPassFailure();
     numKernels = table.size();
   }
@@ -81,8 +90,11 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
     for (Operation &op : block.without_terminator())
       old.push_back(&op);
     std::optional<InitFunction> init;
-    if (func.getName() == "main" && !(packWidths.empty() && packTileWidths.empty()))
+    if (func.getName() == "main" && !(packWidths.empty() && packTileWidths.empty())) {
+      if (failed(InitFunction::check(func)))
+        return failure();
       init.emplace(func);
+    }
     for (const Grouping::Group *group : grouping.groups()) {
       ArrayRef<Operation *> members = group->members;
       KernelGraph graph = grouping.makeGraph(*group);

@@ -33,7 +33,7 @@ static Value copyToInit(Value value, InitFunction &init, IRMapping &mapping) {
   for (Value operand : value.getDefiningOp()->getOperands())
     copyToInit(operand, init, mapping);
   OpBuilder builder = init.builder();
-  builder.clone(*value.getDefiningOp(), mapping);
+  mapping.map(value, init.unique(builder.clone(*value.getDefiningOp(), mapping)));
   return mapping.lookup(value);
 }
 
@@ -117,8 +117,10 @@ void lamina::packConstants(KernelGraph &graph, const PanelOptions &options, Init
     packedSizes.push_back(factors.size(leaf));
     permutation.push_back(llvm::find(leaves, leaf) - leaves.begin());
   }
-  Value split = ReshapeOp::create(builder, value.getLoc(), getTensorType(sizes, element), original, AffineMapAttr());
-  Value panels = TransposeOp::create(builder, value.getLoc(), getTensorType(packedSizes, element), split, permutation);
+  Value split =
+      init.unique(ReshapeOp::create(builder, value.getLoc(), getTensorType(sizes, element), original, AffineMapAttr()));
+  Value panels = init.unique(
+      TransposeOp::create(builder, value.getLoc(), getTensorType(packedSizes, element), split, permutation));
   BlockArgument argument = init.addResult(panels);
 
   KernelGraph::Node memory;

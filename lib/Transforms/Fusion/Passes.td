@@ -8,9 +8,9 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Every function of prim ops becomes a host function of `kernel.launch`es.
     Ops are visited in order; each joins the kernel of an operand when that is
-    legal (the kernel keeps one iteration space, no cycle appears) and saves
-    memory traffic without costing parallelism below `min-parallelism`
-    programs. Ops without a cost of their own (broadcast, transpose, reshape,
+    legal (the kernel keeps one iteration space, no cycle appears) and takes
+    no longer than the kernels apart: what is saved is a launch and a walk over
+    the values, what may be lost is programs, up to `min-parallelism` of them. Ops without a cost of their own (broadcast, transpose, reshape,
     slice, iota, constants) are copied into every kernel that reads them.
 
     Inside a kernel there is no reshape: dimensions are split into factors until
@@ -24,7 +24,7 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"minParallelism", "min-parallelism", "int64_t", "8",
-      "programs below which fusion may not push a kernel that had more">,
+      "programs that keep all of the target busy; a kernel of fewer takes longer by as much">,
     Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dimension whose symbol has no upper bound">,
     ListOption<"packWidths", "pack-widths", "int64_t",
       "widths of the column panels into which constant right operands of contractions are copied once; none: no copies">,

@@ -13,7 +13,7 @@ def ExpandMath : Pass<"lamina-expand-math", "mlir::ModuleOp"> {
     A division of f32 vectors by a scalar from outside the loop becomes products with its reciprocal that give the same
     bits, where no operand is so large or small that they could not.
 
-    Ops on f64, and functions that have no expansion, become calls of libm, one a lane; the functions are declared in the
+    Ops on tensors are left alone. Ops on f64, and functions that have no expansion, become calls of libm, one a lane; the functions are declared in the
     module. What remains of the math dialect has an LLVM intrinsic that is one or a few instructions (sqrt, fma, absf,
     floor, ceil, trunc, round, roundeven, copysign, ...): convert-math-to-llvm is all that must follow, and
     convert-math-to-libm, which would turn those into calls, must not. The cost is linear in the number of math ops.

@@ -1,4 +1,5 @@
 // lamina-tile-kernels: one scf.forall around a kernel, with the tiles of its outputs inside.
+#include "lib/Support/PassOptions.h"
 #include "lib/Transforms/Tiling/GridChoice.h"
 #include "lib/Transforms/Tiling/Online.h"
 #include "lib/Transforms/Tiling/TilePuller.h"
@@ -23,10 +24,21 @@ namespace {
 struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
   using Base::Base;
 
+  LogicalResult initialize(MLIRContext *context) override {
+    return OptionCheck(*this, context)
+        .atLeast(vectorLanes, 1)
+        .atLeast(l2Bytes, 1)
+        .atLeast(threads, 1)
+        .atLeast(pointwiseElements, 1)
+        .atLeast(reduceElements, 1);
+  }
+
   void runOnOperation() override {
     auto func = dyn_cast<kernel::FuncOp>(getOperation().getOperation());
     if (!func)
       return;
+    if (failed(check(func)))
+      return signalPassFailure();
     DimClasses classes(func);
     TileTarget target{vectorLanes, l2Bytes, threads, pointwiseElements, reduceElements, blockTiles};
     SmallVector<GridDim> grid;
@@ -45,6 +57,18 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
       programs.push_back(dim.size.ceilDiv(dim.tile));
     func->setAttr("kernel.grid", getExprs(context, programs));
     tile(func, classes, grid);
+  }
+
+  LogicalResult check(kernel::FuncOp func) {
+    if (func->hasAttr("kernel.grid"))
+      return func.emitOpError("is tiled already");
+    for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
+      if (!isa<RankedTensorType>(type))
+        return func.emitOpError("argument ") << i << " is no tensor; kernels are tiled before they are bufferized";
+    for (Operation &op : func.getBody().front())
+      if (op.getName().getDialectNamespace() == "prim")
+        return op.emitOpError("is not tiled; lamina-convert-prim-to-linalg comes first");
+    return success();
   }
 
   /// A kernel of one program: what starts from an empty tensor and is returned starts from the output argument.

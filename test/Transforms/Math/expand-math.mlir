@@ -137,3 +137,18 @@ func.func @divide_by_variant(%x: memref<64xf32>, %y: memref<64xf64>, %d: f64) {
   }
   return
 }
+
+// -----
+
+// Ops on tensors, and those on vectors of a length that is not known and calls would need, are left alone.
+// CHECK-LABEL: func.func @left_alone(
+// CHECK-NEXT: math.exp {{.*}} : tensor<4xf32>
+// CHECK-NEXT: math.exp {{.*}} : tensor<4xf64>
+// CHECK-NEXT: math.exp {{.*}} : vector<[4]xf64>
+// CHECK-NEXT: return
+func.func @left_alone(%x: tensor<4xf32>, %y: tensor<4xf64>, %z: vector<[4]xf64>) -> (tensor<4xf32>, tensor<4xf64>, vector<[4]xf64>) {
+  %0 = math.exp %x : tensor<4xf32>
+  %1 = math.exp %y : tensor<4xf64>
+  %2 = math.exp %z : vector<[4]xf64>
+  return %0, %1, %2 : tensor<4xf32>, tensor<4xf64>, vector<[4]xf64>
+}

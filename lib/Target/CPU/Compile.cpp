@@ -1,5 +1,6 @@
 // From a module in the LLVM dialect to LLVM IR, assembly text or objects for a CPU.
 #include "lib/Target/CPU/Compile.h"
+#include "lib/Target/CPU/MaskedStores.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -125,6 +126,7 @@ Expected<std::string> emitModule(Module &module, EmitKind kind, const Resolved &
   setTarget(module, **machine, options);
   if (Error error = optimize(module, **machine, options.level))
     return error;
+  replaceStoresOfOneLane(module);
   if (kind == EmitKind::LLVMIR) {
     std::string text;
     raw_string_ostream stream(text);

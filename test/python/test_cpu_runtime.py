@@ -206,7 +206,9 @@ def test_a_long_chain_of_operations_is_compiled(context):
 
 def test_errors_of_code_generation_are_exceptions(context):
     assembly = 'llvm.inline_asm "no_such_instruction", "" : () -> ()'
-    module = _lamina.parse_module(f"llvm.func @f() {{ {assembly}\n llvm.return }}\nllvm.func @g() {{ llvm.return }}", context)
+    module = _lamina.parse_module(
+        f"llvm.func @f() {{ {assembly}\n llvm.return }}\nllvm.func @g() {{ llvm.return }}", context
+    )
     for compile in (lambda: _lamina.emit(module, "obj"), lambda: _lamina.compile_objects(module, threads=2)):
         with pytest.raises(_lamina.CompilerError, match="no_such_instruction"):
             compile()

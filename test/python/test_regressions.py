@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from random_programs import TARGETS, check
 from lamina.reference.values import ELEMENT_TYPES
+from random_programs import TARGETS, check
 from strategies import Program
 
 
@@ -29,7 +29,7 @@ EMPTY = {
         [1],
     ),
     "pad of a reshape": (
-        f"%x: tensor<?x6xf32> {{prim.sizes = affine_map<()[s0] -> (s0, 6)>}}, %p: tensor<f32>) -> tensor<3x?xf32>",
+        "%x: tensor<?x6xf32> {prim.sizes = affine_map<()[s0] -> (s0, 6)>}, %p: tensor<f32>) -> tensor<3x?xf32>",
         """%0 = prim.reshape %x sizes [3, s0 * 2] : tensor<?x6xf32> to tensor<3x?xf32>
            %1 = prim.pad %0, %p low [0, 20] high [0, 2] : tensor<3x?xf32>, tensor<f32> to tensor<3x?xf32>
            return %1 : tensor<3x?xf32>""",

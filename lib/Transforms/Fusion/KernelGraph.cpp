@@ -1,6 +1,7 @@
 // KernelGraph: building the graph of a kernel and relating the dimensions of its values.
 #include "lib/Transforms/Fusion/KernelGraph.h"
 #include "lib/Transforms/Fusion/Online.h"
+#include "lib/Transforms/Fusion/SortedValues.h"
 #include "dialects/Prim/Prim.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -236,7 +237,7 @@ std::optional<unsigned> KernelGraph::addOperand(Value value, bool fromMemory) {
 std::optional<unsigned> KernelGraph::addMember(Operation *op) {
   Node node;
   node.op = op;
-  node.value = op->getResult(0);
+  node.value = getKernelValue(op);
   OpRole role = getRole(op);
   if (auto reshape = dyn_cast<ReshapeOp>(op); isa<SliceOp>(op) || (reshape && !hasCommonFactors(reshape)))
     return addCopy(op);
@@ -365,6 +366,10 @@ bool KernelGraph::relate(Node &node) {
         return true;
       })
       .Case([&](ScanOp op) {
+        factors.block(node.dims[op.getDim()]);
+        return true;
+      })
+      .Case([&](SortOp op) {
         factors.block(node.dims[op.getDim()]);
         return true;
       })

@@ -1,6 +1,7 @@
 // Tiles on demand: linalg ops by their indexing maps, views by arithmetic on offsets.
 #include "lib/Transforms/Tiling/TilePuller.h"
 #include "lib/Conversion/PrimToLinalg/Scan.h"
+#include "lib/Conversion/PrimToLinalg/Sort.h"
 #include "lib/Transforms/Tiling/DimClasses.h"
 #include "lib/Transforms/Tiling/GridChoice.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -113,6 +114,11 @@ Value TilePuller::compute(Value value, const Tile &tile) {
     auto [info, operand] = *scan;
     Value init = tileInit(cast<scf::ForOp>(op).getInitArgs()[1], value, tile);
     return buildScan(builder, op->getLoc(), getTile(operand, tile), info, init);
+  }
+  if (auto sort = matchSort(op)) {
+    auto [info, operand] = *sort;
+    Value init = tileInit(cast<scf::ForOp>(op).getInitArgs()[0], value, tile);
+    return buildSort(builder, op->getLoc(), getTile(operand, tile), info, init);
   }
   return tileReshape(op, tile);
 }

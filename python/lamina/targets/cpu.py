@@ -237,7 +237,7 @@ class CPUTarget:
             (
                 "loops",
                 f"lamina-lower-contractions{{{contract}}},lamina-vectorize-loops{{vector-bits={d.vector_bits}}},{clean},"
-                f"lamina-expand-math,lamina-expand-bf16,lamina-lower-grid,lamina-lower-host,{clean}",
+                f"lamina-expand-math,lamina-expand-bf16,lamina-expand-bools,lamina-lower-grid,lamina-lower-host,{clean}",
             ),
             ("llvm", "lamina-cpu-to-llvm"),
         ]

@@ -31,8 +31,8 @@ OLDEST_PTX = 80
 def settings_of(function: Any, chip: CUDADescription) -> list[Settings]:
     """Settings for a `tt.func`, the best first.
 
-    One warp for each 512 elements of the largest block; then more warps, which have more registers, and fewer stages, which
-    need less shared memory.
+    One warp for each 512 elements of the largest block; then more warps, which have more registers together; fewer, each
+    of which may have more; and fewer stages, which need less shared memory.
     """
     from mlir import ir
 
@@ -45,7 +45,7 @@ def settings_of(function: Any, chip: CUDADescription) -> list[Settings]:
     first = Settings(chip.sm, warps, stages, OLDEST_PTX if chip.sm == 80 else None)
     if given:
         return [first]
-    more = [dataclasses.replace(first, warps=w) for w in (2 * warps, 4 * warps) if w <= most]
+    more = [dataclasses.replace(first, warps=w) for w in (2 * warps, warps // 2) if FEWEST_WARPS <= w <= most]
     fewer = [dataclasses.replace(first, stages=s) for s in range(stages - 1, 0, -1)]
     return [first, *more, *fewer]
 
@@ -79,23 +79,28 @@ class Job:
 
 
 def compile_scheduled(jobs: Sequence[Job]) -> list[CompiledKernel]:
-    """Compiles kernels, all at once; those that spill or do not fit are compiled again with their next settings.
+    """Compiles kernels, all at once; those that fail, spill or do not fit are compiled again with their next settings.
 
     Raises:
         CompileError: a kernel failed, or needs more shared memory than the chip has with any settings.
     """
     best: dict[int, CompiledKernel] = {}
+    failed: dict[int, CompileError] = {}
     waiting = list(range(len(jobs)))
     for turn in range(max((len(job.settings) for job in jobs), default=0)):
         waiting = [k for k in waiting if turn < len(jobs[k].settings)]
         requests = [dataclasses.replace(jobs[k].request, settings=jobs[k].settings[turn]) for k in waiting]
-        for k, kernel in zip(waiting, compile_kernels(requests)):
-            if k not in best or _badness(kernel, jobs[k].chip) < _badness(best[k], jobs[k].chip):
-                best[k] = kernel
-        waiting = [k for k in waiting if _badness(best[k], jobs[k].chip) > (0, 0)]
+        for k, outcome in zip(waiting, compile_kernels(requests)):
+            if isinstance(outcome, CompileError):
+                failed.setdefault(k, outcome)
+            elif k not in best or _badness(outcome, jobs[k].chip) < _badness(best[k], jobs[k].chip):
+                best[k] = outcome
+        waiting = [k for k in waiting if k not in best or _badness(best[k], jobs[k].chip) > (0, 0)]
         if not waiting:
             break
     for k, job in enumerate(jobs):
+        if k not in best:
+            raise failed[k]
         _check(best[k], job)
     return [best[k] for k in range(len(jobs))]
 

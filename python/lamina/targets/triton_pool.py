@@ -83,14 +83,17 @@ class Request:
     name: str = "kernel"
 
 
-def compile_kernels(requests: Sequence[Request]) -> list[CompiledKernel]:
+Outcome = Union["CompiledKernel", CompileError]
+
+
+def compile_kernels(requests: Sequence[Request]) -> list[Outcome]:
     """Compiles kernels: each from the cache, or by a worker. No process is started if all are kept.
 
-    Raises:
-        CompileError: of the first kernel that failed, with the line of the program that it came from.
-        CompilerCrash: the worker of a kernel died.
+    Returns:
+        Of each request the kernel; or a CompileError, which has the line of the program that the kernel came from, and
+        is a CompilerCrash if its worker died.
     """
-    results: dict[str, CompiledKernel] = {}
+    results: dict[str, Outcome] = {}
     keys = [_key(request) for request in requests]
     missing: dict[str, Request] = {}
     for key, request in zip(keys, requests):
@@ -102,10 +105,10 @@ def compile_kernels(requests: Sequence[Request]) -> list[CompiledKernel]:
         else:
             results[key] = kept
     if missing:
-        for key, kernel in zip(missing, _run(list(missing.values()))):
-            results[key] = kernel
-            if cache.enabled():
-                cache.store_entry(key, _pack(kernel))
+        for key, outcome in zip(missing, _run(list(missing.values()))):
+            results[key] = outcome
+            if cache.enabled() and isinstance(outcome, CompiledKernel):
+                cache.store_entry(key, _pack(outcome))
     return [results[key] for key in keys]
 
 
@@ -119,8 +122,10 @@ def compile_ttir(text: str, sm: int, warps: int = 4, stages: int = 3) -> Compile
     Raises:
         CompileError: a stage failed, or Triton is not installed.
     """
-    (kernel,) = compile_kernels([Request(text, Settings(sm, warps, stages))])
-    return kernel
+    (outcome,) = compile_kernels([Request(text, Settings(sm, warps, stages))])
+    if isinstance(outcome, CompileError):
+        raise outcome
+    return outcome
 
 
 # ---- the cache
@@ -161,12 +166,13 @@ def _unpack(data: bytes) -> CompiledKernel:
 # ---- workers
 
 
-def _run(requests: list[Request]) -> list[CompiledKernel]:
+def _run(requests: list[Request]) -> list[Outcome]:
     """Compiles by workers, each of which a thread waits for."""
     work: queue.SimpleQueue[tuple[int, Request]] = queue.SimpleQueue()
     for item in enumerate(requests):
         work.put(item)
-    results: list[Union[CompiledKernel, BaseException, None]] = [None] * len(requests)
+    results: dict[int, Outcome] = {}
+    broken: list[BaseException] = []
     workers = [_Worker() for _ in range(min(len(requests), len(os.sched_getaffinity(0))))]
     log.debug("%d kernels for Triton, %d workers", len(requests), len(workers))
 
@@ -178,8 +184,11 @@ def _run(requests: list[Request]) -> list[CompiledKernel]:
                 return
             try:
                 results[number] = worker.compile(request)
-            except BaseException as error:
+            except CompileError as error:
                 results[number] = error
+            except BaseException as error:
+                broken.append(error)
+                return
 
     try:
         threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in workers]
@@ -190,10 +199,9 @@ def _run(requests: list[Request]) -> list[CompiledKernel]:
     finally:
         for worker in workers:
             worker.close()
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [kernel for kernel in results if isinstance(kernel, CompiledKernel)]
+    if broken:
+        raise broken[0]
+    return [results[number] for number in range(len(requests))]
 
 
 _START = """
@@ -283,6 +291,10 @@ class _Worker:
         self._log.close()
 
 
+# Of MLIR and of ptxas.
+_SEVERE = re.compile(r"\berror:|^ptxas (?:fatal|error|.*; error)\s*:")
+
+
 def _failure(request: Request, error: str, text: str) -> CompileError:
     """The error of a kernel that Triton did not compile, from what was printed meanwhile."""
     # A place in Triton's own input is none in the program.
@@ -291,8 +303,8 @@ def _failure(request: Request, error: str, text: str) -> CompileError:
     if place.location is None:
         place = find_place(request.location)
     # Diagnostics of passes are followed by the whole module.
-    lines = [line for line in text.splitlines() if "error:" in line or "error   :" in line]
-    first = lines[0].partition("error:")[2].strip() or lines[0] if lines else error.strip().splitlines()[0]
+    lines = [line for line in text.splitlines() if _SEVERE.search(line)]
+    first = _SEVERE.split(lines[0])[-1].strip() if lines else error.strip().splitlines()[0]
     return CompileError(
         f"Triton could not compile the kernel {request.name}: {first}",
         op=place.op,

@@ -143,10 +143,27 @@ def _read(archive: Archive, plan: dict[str, Any]) -> Package:
     if not images and ptx is None:
         raise PackageError("it is for no chip at all")
     archive[CONSTANTS]
-    structure.check(call["arguments"])
+    _check_call(call)
+    return Package(archive, call, images, ptx)
+
+
+def _check_call(call: dict[str, Any]) -> None:
+    """Everything that the interface names must be there."""
+    if structure.check(call["arguments"]) != len(call["inputs"]):
+        raise PackageError("the plan has a structure of arguments that does not fit them")
     if structure.check(call["returns"]) != len(call["returned"]):
         raise PackageError("the plan has a structure of results that does not fit them")
-    return Package(archive, call, images, ptx)
+    kinds = {"input": call["inputs"], "result": call["results"], "tensor": call["tensors"]}
+    named = [(kind, each[kind]) for each in [*call["sources"], *call["mutations"]] for kind in kinds if kind in each]
+    named += [(each["kind"], each.get("index", each.get("key"))) for each in call["returned"] if each["kind"] in kinds]
+    for kind, key in named:
+        known = kinds[kind] if isinstance(kinds[kind], dict) else range(len(kinds[kind]))
+        if key not in known:
+            raise PackageError(f"the plan names the {kind} {key!r}, which there is not")
+    symbols = len(call["symbols"])
+    for spec in [*call["inputs"], *call["results"], *call["returned"]]:
+        for expr in [*spec.get("sizes", []), *spec.get("strides", []), *([spec["size"]] if "size" in spec else [])]:
+            expressions.check(expr, symbols)
 
 
 def _host(data: dict[str, Any], symbols: int) -> Host:

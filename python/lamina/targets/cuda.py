@@ -77,6 +77,7 @@ class CUDATarget:
     """
 
     name = "cuda"
+    makes_packages = True
     emits = ("ttir", "ttgir", "ptx", "cubin")
 
     def __init__(self, chip: str = "sm_90"):

@@ -45,10 +45,17 @@ class Outcomes:
 
 
 class _Shapes(NamedTuple):
-    """All sizes of a call, for some values of the symbols: of inputs, and sizes and strides of results."""
+    """All sizes of a call, for some values of the symbols.
+
+    Attributes:
+        inputs: of the arguments; None of those that have none.
+        results: sizes and strides, as eager's.
+        memory: dtype, sizes and strides of what main writes: the same, but without gaps.
+    """
 
     inputs: tuple[Optional[tuple[int, ...]], ...]
     results: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    memory: tuple[tuple[torch.dtype, tuple[int, ...], tuple[int, ...]], ...]
 
 
 class Call:
@@ -74,7 +81,12 @@ class Call:
         self.device = driver.device
         self.count = len(plan["symbols"])
         self.inputs = plan["inputs"]
-        self.sources = plan["sources"]
+        # Of each argument of main that is no constant: whether it is a leaf, which, and its order of dimensions in memory.
+        self.arguments = [
+            ("input" in source, source.get("input", source.get("tensor")), _order(source["order"]))
+            for source in plan["sources"]
+        ]
+        self.gaps = [number for number, result in enumerate(plan["results"]) if not result["dense"]]
         self.results = plan["results"]
         self.checks: list[str] = plan["checks"]
         self.mutations = plan["mutations"]
@@ -88,7 +100,7 @@ class Call:
         self._constants = constants  # kept alive: the pointers below are theirs
         keys = host.host.constants
         self._fixed = [None if key is None else constants[key].data_ptr() for key in keys]
-        if self._fixed.count(None) != len(self.sources):
+        if self._fixed.count(None) != len(self.arguments):
             raise PackageError("the plan has sources that do not fit the arguments of main")
         if len(host.host.results) != len(self.results) + len(self.checks):
             raise PackageError("the plan has results that do not fit those of main")
@@ -106,32 +118,35 @@ class Call:
             TypeError, ValueError: an argument is wrong.
             Whatever eager raises, where the program itself fails.
         """
-        symbols = self._bind(leaves)
-        shapes = self._shapes[symbols]
+        symbols, shapes = self._bind(leaves)
         for mutation in self.mutations:
             if "input" in mutation and _overlaps(leaves, mutation["input"]):
                 name = self.inputs[mutation["input"]]["name"]
                 raise ValueError(f"argument '{name}' is written to and shares memory with another argument")
-        with torch.no_grad():
-            inputs = [self._argument(source, leaves) for source in self.sources]
-            results, outputs = self._allocate(shapes)
-            outcomes = Outcomes(self.checks, self.device) if self.checks else None
-            pointers = self._pointers(inputs, outputs)
-            if outcomes is not None:
-                pointers += outcomes.pointers()
-            self.host.run(pointers, symbols)
-            if outcomes is not None:
-                if wait and not self.driver.capturing():
-                    outcomes.raise_if_failed()
-                else:
-                    self.pending = outcomes
-            for number, result in enumerate(self.results):
-                if not result["dense"]:
-                    results[number] = _copy(outputs[number], *shapes.results[number])
-            for mutation in self.mutations:
-                self._written(mutation, leaves).copy_(results[mutation["result"]])
-            returned = [make(leaves, results, symbols) for make in self.returned]
-        return structure.unflatten(self.plan["returns"], iter(returned))
+        inputs = [_prepared(leaves[key] if kind else self.tensors[key], order) for kind, key, order in self.arguments]
+        results = [
+            torch.empty_strided(sizes, strides, dtype=dtype, device=self.device)
+            for dtype, sizes, strides in shapes.memory
+        ]
+        outcomes = Outcomes(self.checks, self.device) if self.checks else None
+        pointers = self._pointers(inputs, results)
+        if outcomes is not None:
+            pointers += outcomes.pointers()
+        self.host.run(pointers, symbols)
+        if outcomes is not None:
+            if wait and not self.driver.capturing():
+                outcomes.raise_if_failed()
+            else:
+                self.pending = outcomes
+        for number in self.gaps:
+            results[number] = _copy(results[number], *shapes.results[number])
+        if self.mutations:
+            with torch.no_grad():
+                for mutation in self.mutations:
+                    self._written(mutation, leaves).copy_(results[mutation["result"]])
+        returned = [make(leaves, results, symbols) for make in self.returned]
+        returns = self.plan["returns"]
+        return returned[0] if returns is None else structure.unflatten(returns, iter(returned))
 
     def run_main(
         self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], symbols: tuple[int, ...]
@@ -144,8 +159,8 @@ class Call:
         pointers = [next(given).data_ptr() if fixed is None else fixed for fixed in self._fixed]
         return pointers + [output.data_ptr() for output in outputs]
 
-    def _bind(self, leaves: Sequence[Any]) -> tuple[int, ...]:
-        """The values of the symbols; all arguments have been checked then."""
+    def _bind(self, leaves: Sequence[Any]) -> tuple[tuple[int, ...], _Shapes]:
+        """The values of the symbols, and all sizes; the arguments have been checked then."""
         if len(leaves) != len(self.inputs):
             raise TypeError(f"expected {len(self.inputs)} arguments, got {len(leaves)}")
         for number, (spec, leaf) in enumerate(zip(self.inputs, leaves)):
@@ -176,7 +191,7 @@ class Call:
             leaf = leaves[number]
             if (leaf.shape if self.dtypes[number] is not None else (leaf,)) != expected:
                 self._explain_sizes(number, leaf, expected)
-        return symbols
+        return symbols, shapes
 
     def _make_shapes(self, symbols: tuple[int, ...], leaves: Sequence[Any]) -> _Shapes:
         for number, (bounds, value) in enumerate(zip(self.plan["symbols"], symbols)):
@@ -197,31 +212,12 @@ class Call:
         )
         if len(self._shapes) >= _KEPT:
             self._shapes.clear()
-        shapes = self._shapes[symbols] = _Shapes(tuple(inputs), results)
+        memory = tuple(
+            (dtype, sizes, strides if result["dense"] else _contiguous(sizes))
+            for result, dtype, (sizes, strides) in zip(self.results, self.result_dtypes, results)
+        )
+        shapes = self._shapes[symbols] = _Shapes(tuple(inputs), results, memory)
         return shapes
-
-    def _argument(self, source: dict[str, Any], leaves: Sequence[Any]) -> torch.Tensor:
-        """An argument of the host function: contiguous in the order of its memory, and aligned."""
-        tensor = leaves[source["input"]] if "input" in source else self.tensors[source["tensor"]]
-        tensor = tensor.detach().permute(source["order"])
-        if tensor.is_neg():
-            tensor = tensor.resolve_neg()
-        if tensor.is_contiguous() and tensor.data_ptr() % _ALIGNMENT == 0:
-            return tensor
-        return tensor.clone(memory_format=torch.contiguous_format)
-
-    def _allocate(self, shapes: _Shapes) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        """The results with eager's strides, and what the host function writes."""
-        results, outputs = [], []
-        for result, dtype, (sizes, strides) in zip(self.results, self.result_dtypes, shapes.results):
-            if result["dense"]:
-                tensor = torch.empty_strided(sizes, strides, dtype=dtype, device=self.device)
-                outputs.append(tensor.permute(result["order"]))
-            else:
-                tensor = torch.empty(sizes, dtype=dtype, device=self.device)
-                outputs.append(tensor)
-            results.append(tensor)
-        return results, outputs
 
     def _written(self, mutation: dict[str, Any], leaves: Sequence[Any]) -> torch.Tensor:
         return leaves[mutation["input"]] if "input" in mutation else self.tensors[mutation["tensor"]]
@@ -336,6 +332,28 @@ def _overlaps(leaves: Sequence[Any], written: int) -> bool:
         k != written and isinstance(leaf, torch.Tensor) and leaf.untyped_storage().data_ptr() == storage
         for k, leaf in enumerate(leaves)
     )
+
+
+def _order(order: list[int]) -> Optional[list[int]]:
+    """None of dimensions that are in order."""
+    return None if order == sorted(order) else order
+
+
+def _prepared(tensor: torch.Tensor, order: Optional[list[int]]) -> torch.Tensor:
+    """What main reads: the tensor itself if it is contiguous in the order of its memory, and aligned; else a copy that is."""
+    if order is not None:
+        tensor = tensor.detach().permute(order)
+    if tensor.is_contiguous() and not tensor.is_neg() and tensor.data_ptr() % _ALIGNMENT == 0:
+        return tensor
+    return tensor.detach().resolve_neg().clone(memory_format=torch.contiguous_format)
+
+
+def _contiguous(sizes: Sequence[int]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
 
 
 def _copy(value: torch.Tensor, sizes: Sequence[int], strides: Sequence[int]) -> torch.Tensor:

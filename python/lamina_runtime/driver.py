@@ -187,19 +187,22 @@ class CudaDriver:
         """Whether torch records a CUDA graph."""
         return self.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
-    @contextlib.contextmanager
-    def active(self) -> Iterator[None]:
+    def active(self) -> contextlib.AbstractContextManager[None]:
         """A thread that has not used CUDA has no context, and one may be using another device."""
         current = ctypes.c_void_p()
         self._call("cuCtxGetCurrent", ctypes.byref(current))
-        if current.value == self._context.value:
-            yield
-            return
+        return _ACTIVE if current.value == self._context.value else self._pushed()
+
+    @contextlib.contextmanager
+    def _pushed(self) -> Iterator[None]:
         self._call("cuCtxPushCurrent_v2", self._context)
         try:
             yield
         finally:
-            self._call("cuCtxPopCurrent_v2", ctypes.byref(current))
+            self._call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+
+_ACTIVE = contextlib.nullcontext()
 
 
 def _open(name: str) -> ctypes.CDLL:

@@ -103,6 +103,7 @@ class Program:
         positional, named = call["arguments"]["children"]
         self._positional = len(positional["children"])
         self._names: list[str] = list(named["keys"])
+        self._flat = not self._names and all(child is None for child in positional["children"])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program on torch's current stream.
@@ -112,6 +113,8 @@ class Program:
             ValueError: a size is not what the program was compiled for.
             Whatever eager raises, where the program itself fails (see `wait`).
         """
+        if self._flat and not kwargs and len(args) == self._positional:
+            return self._call(args, self.wait)
         if len(args) != self._positional or set(kwargs) != set(self._names):
             args, kwargs = self._rearranged(args, kwargs)
         tree = self.package.call["arguments"]

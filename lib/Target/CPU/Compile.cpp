@@ -1,5 +1,6 @@
 // From a module in the LLVM dialect to LLVM IR, assembly text or objects for a CPU.
 #include "lib/Target/CPU/Compile.h"
+#include "lib/Target/CPU/MatrixUnit.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -188,8 +189,10 @@ Expected<std::string> compilePart(StringRef bitcode, const StringMap<unsigned> &
 const Processor &lamina::cpu::getHostProcessor() {
   static const Processor host = [] {
     SubtargetFeatures features;
+    // Linux gives the tile registers of AMX only to a process that asks for them, and may refuse.
+    bool matrixUnit = requestMatrixUnit();
     for (auto &[name, enabled] : sys::getHostCPUFeatures())
-      features.AddFeature(name, enabled);
+      features.AddFeature(name, enabled && (matrixUnit || !name.starts_with("amx")));
     return Processor{sys::getHostCPUName().str(), features.getString()};
   }();
   return host;

@@ -2,6 +2,7 @@
 #include "lib/Transforms/Contraction/LoopNest.h"
 #include "lib/Transforms/Contraction/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -83,9 +84,6 @@ struct LowerContractions : lamina::impl::LowerContractionsBase<LowerContractions
     FailureOr<Match> match = matchProblem(op);
     if (failed(match))
       return failure();
-    int64_t lanes = vectorBits / match->accumulator.getIntOrFloatBitWidth();
-    if (match->packedColumns % lanes != 0)
-      return failure();
     linalg::FillOp fill = zeroFillBefore(op);
     OpBuilder builder(op);
     Emitter emitter(builder, op.getLoc());
@@ -94,9 +92,7 @@ struct LowerContractions : lamina::impl::LowerContractionsBase<LowerContractions
       op->erase(); // an empty sum
       return success();
     }
-    Schedule schedule = makeSchedule(emitter, problem, vectorBits);
-    if (problem.packedColumns && problem.n.size() > 1)
-      return failure();
+    Schedule schedule = makeSchedule(emitter, problem, vectorBits, matrixUnit && vectorBits == 512);
     bool startAtZero = fill && !schedule.accumulates;
     emitLoopNest(emitter, problem, schedule, {vectorBits, blockBytes, startAtZero});
     if (startAtZero)

@@ -81,7 +81,7 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
     for (Operation &op : block.without_terminator())
       old.push_back(&op);
     std::optional<InitFunction> init;
-    if (func.getName() == "main" && !packWidths.empty())
+    if (func.getName() == "main" && !(packWidths.empty() && packTileWidths.empty()))
       init.emplace(func);
     for (const Grouping::Group *group : grouping.groups()) {
       ArrayRef<Operation *> members = group->members;
@@ -89,7 +89,7 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
       if (!graph.ok())
         return members.front()->emitOpError("was put in a kernel that has no iteration space");
       if (init)
-        packConstants(graph, *packWidths, *init);
+        packConstants(graph, {*packWidths, *packTileWidths}, *init);
       for (BlockArgument argument : block.getArguments())
         hostValues[argument] = argument;
       SmallVector<Operation *> outputs = grouping.outputs(members);

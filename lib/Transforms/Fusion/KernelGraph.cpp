@@ -1,5 +1,6 @@
 // KernelGraph: building the graph of a kernel and relating the dimensions of its values.
 #include "lib/Transforms/Fusion/KernelGraph.h"
+#include "lib/Transforms/Fusion/Online.h"
 #include "dialects/Prim/Prim.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -224,7 +225,7 @@ std::optional<unsigned> KernelGraph::addMember(Operation *op) {
       fromMemory = operand == gather.getOperand();
     if (auto pad = dyn_cast<PadOp>(op))
       fromMemory = operand != pad.getValue();
-    if (role == OpRole::Contraction && !fromMemory)
+    if (role == OpRole::Contraction && !fromMemory && !isOnlineProduct(op))
       if (Operation *def = operand.getDefiningOp())
         for (Operation *source = def; source;
              source = source->getNumOperands() ? source->getOperand(0).getDefiningOp() : nullptr) {

@@ -1,5 +1,6 @@
 // Outline: from a group of ops to a kernel.func and the launch of it.
 #include "lib/Transforms/Fusion/Outline.h"
+#include "lib/Transforms/Fusion/Online.h"
 #include "dialects/Prim/Prim.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SmallSet.h"
@@ -378,6 +379,8 @@ void Outliner::run(ArrayRef<Operation *> members, ArrayRef<Operation *> outputs,
   for (auto &list : attrs)
     argAttrs.push_back(DictionaryAttr::get(context, list));
   func.setAllArgAttrs(argAttrs);
+  if (llvm::any_of(members, isOnlineProduct) && llvm::count_if(members, isOnline) >= 3)
+    markOnline(func);
   Block *block = new Block;
   func.getBody().push_back(block);
   for (Type type : types)

@@ -17,7 +17,8 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
     all values agree, then factors that always go together are merged again.
     Kernels that are equal but for their locations are emitted once. A constant
     right operand of a contraction is copied into column panels by @init when
-    `pack-widths` has a width that divides its columns.
+    `pack-widths` has a width that divides its columns; one of bf16 for a matrix
+    unit into panels where two rows alternate.
 
     The cost is linear in the number of ops times the ops of a kernel.
   }];
@@ -26,13 +27,34 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
       "programs below which fusion may not push a kernel that had more">,
     Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dimension whose symbol has no upper bound">,
     ListOption<"packWidths", "pack-widths", "int64_t",
-      "widths of the column panels into which constant right operands of contractions are copied once; none: no copies">
+      "widths of the column panels into which constant right operands of contractions are copied once; none: no copies">,
+    ListOption<"packTileWidths", "pack-tile-widths", "int64_t",
+      "the same for bf16 on a matrix unit, where two rows alternate in a panel; none: as for other types">
   ];
   let statistics = [
     Statistic<"numKernels", "kernels", "distinct kernels">,
     Statistic<"numLaunches", "launches", "launches of them">
   ];
   let dependentDialects = ["::lamina::kernel::KernelDialect", "::lamina::prim::PrimDialect"];
+}
+
+def DeriveAttention : InterfacePass<"lamina-derive-attention", "::mlir::FunctionOpInterface"> {
+  let summary = "divide after the product where a softmax is multiplied by a matrix";
+  let description = [{
+    Finds `softmax(x) v` by its algebra, whatever x is: a product whose left
+    operand is `e / sum(e)`, `e = exp(x - max(x))` in f32, along the contracted
+    dimension, perhaps rounded, perhaps guarded against rows that are masked as
+    a whole. It becomes `(e v) / sum(e)`, in which both sums run over the same
+    rows, so that `lamina-fuse-kernels` can put all of it, and the product that
+    makes x, into one kernel that reads each row of v once. The maximum, the sum
+    and the product are marked `kernel.online`: a running maximum may replace
+    the maximum, if the sums made so far are scaled when it grows.
+
+    A row all of whose x are -inf gives what it gave: NaN, or the guard's value.
+    Where v holds infinities or NaN at masked positions, they count, as before.
+  }];
+  let statistics = [Statistic<"numDerived", "derived", "products of a softmax rewritten">];
+  let dependentDialects = ["::lamina::prim::PrimDialect"];
 }
 
 def SplitReductions : InterfacePass<"lamina-split-reductions", "::mlir::FunctionOpInterface"> {

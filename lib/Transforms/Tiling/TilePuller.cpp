@@ -252,6 +252,11 @@ Value TilePuller::tileLinalg(linalg::LinalgOp op, unsigned result, const Tile &t
     loops.offsets[loop] = tile.offsets[dim];
     loops.sizes[loop] = tile.sizes[dim];
   }
+  completeLoops(op, loops);
+  return makeLinalg(op, loops)->getResult(result);
+}
+
+void TilePuller::completeLoops(linalg::LinalgOp op, Tile &loops) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<RankedTensorType>(operand.get().getType()))
       continue;
@@ -259,9 +264,17 @@ Value TilePuller::tileLinalg(linalg::LinalgOp op, unsigned result, const Tile &t
       if (auto loop = dyn_cast<AffineDimExpr>(expr); loop && !loops.sizes[loop.getPosition()])
         loops.sizes[loop.getPosition()] = getDimSize(operand.get(), dim);
   }
+}
+
+Value TilePuller::makeInit(Value value, const Tile &tile) {
+  auto op = cast<linalg::LinalgOp>(value.getDefiningOp());
+  return tileInit(op.getDpsInitOperand(cast<OpResult>(value).getResultNumber())->get(), value, tile);
+}
+
+Operation *TilePuller::makeLinalg(linalg::LinalgOp op, const Tile &loops, ArrayRef<Value> inits) {
   for (auto &[at, clone] : tiledOps[op])
     if (at == loops)
-      return clone->getResult(result);
+      return clone;
 
   SmallVector<Value> operands;
   for (OpOperand &operand : op->getOpOperands()) {
@@ -270,9 +283,11 @@ Value TilePuller::tileLinalg(linalg::LinalgOp op, unsigned result, const Tile &t
       continue;
     }
     Tile part = mapTile(op.getMatchingIndexingMap(&operand), loops);
-    if (op.isDpsInit(&operand))
-      operands.push_back(tileInit(operand.get(), op.getTiedOpResult(&operand), part));
-    else
+    if (op.isDpsInit(&operand)) {
+      unsigned number = op.getTiedOpResult(&operand).getResultNumber();
+      bool isGiven = !inits.empty() && inits[number];
+      operands.push_back(isGiven ? inits[number] : tileInit(operand.get(), op.getTiedOpResult(&operand), part));
+    } else
       operands.push_back(getTile(operand.get(), part));
   }
   SmallVector<Type> types;
@@ -281,5 +296,5 @@ Value TilePuller::tileLinalg(linalg::LinalgOp op, unsigned result, const Tile &t
   Operation *clone = cloneWithoutRegions(builder, op, types, operands);
   cloneBody(op, clone, loops.offsets);
   tiledOps[op].push_back({loops, clone});
-  return clone->getResult(result);
+  return clone;
 }

@@ -220,11 +220,14 @@ class CPUTarget:
         parallel = f"min-parallelism={4 * d.cores}"
         fuse = f"{parallel} pack-widths={','.join(str(lanes * n) for n in (3, 4, 2, 1))}"
         contract = f"vector-bits={d.vector_bits} block-bytes={d.l2 // 4}"
+        if d.matrix_unit:
+            fuse += " pack-tile-widths=32,16"
+            contract += " matrix-unit=true"
         return [
             (
                 "fused",
                 # Canonicalisation would join split reductions again.
-                f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,"
+                f"func.func(lamina-simplify-reshapes,lamina-derive-attention),{clean},lamina-hoist-constants,"
                 f"func.func(lamina-split-reductions{{{parallel}}}),lamina-fuse-kernels{{{fuse}}}",
             ),
             ("planned", "lamina-plan-memory"),

@@ -16,10 +16,11 @@ def main() -> int:
     parser.add_argument("files", metavar="FILE", nargs="+", help="a package: a file or a folder")
     for path in parser.parse_args().files:
         try:
-            print(describe(read(path)))
+            package = read(path)
         except (PackageError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
+        print(describe(package))
     return 0
 
 

@@ -277,6 +277,17 @@ def test_entries(saved):
     assert [argument["extent"] for argument in launch["arguments"]] == [32 * 512, 512 * 512, 512, 32 * 512]
 
 
+def test_devices_in_the_program_become_the_targets(tmp_path):
+    def model(x):
+        return x + torch.arange(4, device=x.device) + torch.ones(4, device="cpu"), x.to("cpu").t()
+
+    program = lamina.compile(model, (seeded(4, 4),), target="cuda:sm_90")
+    program.save(tmp_path / "p", ptx=False)
+    mine = lamina.load(tmp_path / "p", driver=InterpreterDriver(program.program.module))
+    torch.testing.assert_close(mine(seeded(4, 4)), model(seeded(4, 4)))
+    assert b'"cpu' not in entries_of(tmp_path / "p")["plan.json"]
+
+
 def test_equal_programs_have_equal_packages(saved, tmp_path):
     path, program = saved
     program.save(tmp_path / "again.lamina")

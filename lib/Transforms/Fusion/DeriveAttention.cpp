@@ -170,6 +170,16 @@ struct DeriveAttention : lamina::impl::DeriveAttentionBase<DeriveAttention> {
         ++numDerived;
   }
 
+  /// Whether the weights, in none of their forms, are read by anything but the product: they are made anyway then.
+  static bool isReadOnce(Value weights) {
+    for (Value value = weights;; value = value.getDefiningOp()->getOperand(0)) {
+      if (!value.hasOneUse())
+        return false;
+      if (isa<DivOp>(value.getDefiningOp()))
+        return true;
+    }
+  }
+
   /// softmax(x) v = (e v) / sum(e), e = exp(x - max(x)): the division comes last, and both sums run over the same rows.
   bool rewrite(DotGeneralOp dot, SizeAnalysis &sizes) {
     if (dot.getLhsContract().size() != 1 || !getElementTypeOrSelf(dot.getType()).isF32())
@@ -177,7 +187,7 @@ struct DeriveAttention : lamina::impl::DeriveAttentionBase<DeriveAttention> {
     Value weights = dot.getLhs();
     int64_t contracted = dot.getLhsContract()[0], rank = getShape(weights).size();
     std::optional<Softmax> softmax = matchSoftmax(weights, getShape(weights), contracted);
-    if (!softmax)
+    if (!softmax || !isReadOnce(weights))
       return false;
     // Where each dimension of a row's values lies in the result.
     SmallVector<int64_t> places;

@@ -48,7 +48,8 @@ def DeriveAttention : InterfacePass<"lamina-derive-attention", "::mlir::Function
     rows, so that `lamina-fuse-kernels` can put all of it, and the product that
     makes x, into one kernel that reads each row of v once. The maximum, the sum
     and the product are marked `kernel.online`: a running maximum may replace
-    the maximum, if the sums made so far are scaled when it grows.
+    the maximum, if the sums made so far are scaled when it grows. Where the
+    softmax is read elsewhere too, it is left alone.
 
     A row all of whose x are -inf gives what it gave: NaN, or the guard's value.
     Where v holds infinities or NaN at masked positions, they count, as before.

@@ -24,7 +24,7 @@ def TileKernels : InterfacePass<"lamina-tile-kernels", "mlir::FunctionOpInterfac
     Option<"threads", "threads", "int64_t", "1", "threads that programs are dealt out to">,
     Option<"pointwiseElements", "pointwise-elements", "int64_t", "8192", "elements of a program without reductions">,
     Option<"reduceElements", "reduce-elements", "int64_t", "1024", "least elements that a program with reductions reads, if rows are short">,
-    Option<"onlineElements", "online-elements", "int64_t", "256", "elements of the reduced dimension in a block of an online reduction">,
+    Option<"onlineElements", "online-elements", "int64_t", "512", "elements of the reduced dimension in a block of an online reduction">,
     Option<"blockTiles", "block-tiles", "bool", "false", "tiles are powers of two, and of contractions blocks of rows and columns, as programs of Triton take them">,
   ];
   let statistics = [

@@ -1,7 +1,7 @@
 // Outline: from a group of ops to a kernel.func and the launch of it.
 #include "lib/Transforms/Fusion/Outline.h"
-#include "lib/Transforms/Fusion/SortedValues.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Transforms/Fusion/SortedValues.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -421,9 +421,8 @@ void Outliner::run(ArrayRef<Operation *> members, ArrayRef<Operation *> outputs,
     Value value = result, made = getKernelValue(op);
     if (value.getType() != made.getType()) {
       Exprs shape(sizes.getSizes(made));
-      value =
-          kernel::ViewOp::create(host, loc, made.getType(), value, getExprs(context, ArrayRef<int64_t>{0}),
-                                 getExprs(context, shape), getExprs(context, getRowMajorStrides(shape, context)));
+      value = kernel::ViewOp::create(host, loc, made.getType(), value, getExprs(context, ArrayRef<int64_t>{0}),
+                                     getExprs(context, shape), getExprs(context, getRowMajorStrides(shape, context)));
     }
     hostValues[made] = value;
   }

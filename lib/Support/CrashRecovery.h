@@ -7,10 +7,10 @@
 
 namespace lamina {
 
-/// Runs `work` on a thread of its own, with a stack for recursion as deep as a program may ask for, and returns false if
-/// it crashed; `message` is then what LLVM gave as the reason, if anything. Threads that `work` starts are not covered
-/// unless they call this too, and only during the call do the signals have other handlers than before. After a crash no
-/// destructor between has run: what `work` changed (for MLIR, the whole context) must not be used again.
+/// Runs `work` on a thread of its own, with a stack for recursion as deep as a program may ask for, and returns false
+/// if it crashed; `message` is then what LLVM gave as the reason, if anything. Threads that `work` starts are not
+/// covered unless they call this too, and only during the call do the signals have other handlers than before. After a
+/// crash no destructor between has run: what `work` changed (for MLIR, the whole context) must not be used again.
 bool runSafely(llvm::function_ref<void()> work, std::string *message = nullptr);
 
 } // namespace lamina

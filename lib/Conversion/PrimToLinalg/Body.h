@@ -23,8 +23,8 @@ public:
   mlir::Value computeScalar(mlir::Value value, const Access &access);
   /// Makes later reads of `value` at `access` be `scalar`.
   void bind(mlir::Value value, const Access &access, mlir::Value scalar) { known[value].push_back({access, scalar}); }
-  /// What `read` returns where a tensor of these sizes has elements, else `otherwise`. An empty tensor has no element that
-  /// a clamped index could read instead, and its strides may be divisors.
+  /// What `read` returns where a tensor of these sizes has elements, else `otherwise`. An empty tensor has no element
+  /// that a clamped index could read instead, and its strides may be divisors.
   mlir::Value readUnlessEmpty(llvm::ArrayRef<mlir::AffineExpr> sizes, mlir::Value otherwise,
                               llvm::function_ref<mlir::Value()> read);
   /// A scalar where the indices are inside `value`, else `fill`; dimensions not in `checked` are known to be inside.

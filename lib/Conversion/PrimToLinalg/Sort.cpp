@@ -66,16 +66,13 @@ Value RowSorter::mergePair(OpBuilder &b, Location loc, Value order, Value other,
     // The next of each run; one that has ended gives any of its indices.
     Value left = state[0], right = state[1];
     Value last = arith::SubIOp::create(b, loc, size, one);
-    Value leftPlace =
-        tensor::ExtractOp::create(b, loc, order, Value(arith::MinSIOp::create(b, loc, left, last)));
-    Value rightPlace =
-        tensor::ExtractOp::create(b, loc, order, Value(arith::MinSIOp::create(b, loc, right, last)));
+    Value leftPlace = tensor::ExtractOp::create(b, loc, order, Value(arith::MinSIOp::create(b, loc, left, last)));
+    Value rightPlace = tensor::ExtractOp::create(b, loc, order, Value(arith::MinSIOp::create(b, loc, right, last)));
     Value hasLeft = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, left, middle);
     Value hasRight = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, right, high);
     Value before = goesBefore(b, loc, info, getElement(b, loc, rightPlace), getElement(b, loc, leftPlace));
     Value notLeft = arith::XOrIOp::create(b, loc, hasLeft, arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
-    Value takeRight =
-        arith::AndIOp::create(b, loc, hasRight, arith::OrIOp::create(b, loc, notLeft, before));
+    Value takeRight = arith::AndIOp::create(b, loc, hasRight, arith::OrIOp::create(b, loc, notLeft, before));
     Value taken = arith::SelectOp::create(b, loc, takeRight, rightPlace, leftPlace);
     Value nextLeft = arith::AddIOp::create(b, loc, left, one), nextRight = arith::AddIOp::create(b, loc, right, one);
     nextLeft = arith::SelectOp::create(b, loc, takeRight, left, nextLeft);
@@ -102,8 +99,8 @@ Value RowSorter::sort(OpBuilder &b, Location loc, Value order, Value other) {
   Value last = arith::MaxSIOp::create(b, loc, arith::SubIOp::create(b, loc, size, one), zero);
   Value zeros =
       math::CountLeadingZerosOp::create(b, loc, Value(arith::IndexCastOp::create(b, loc, b.getI64Type(), last)));
-  Value merges = arith::SubIOp::create(b, loc, index(b, loc, 64),
-                                       arith::IndexCastOp::create(b, loc, b.getIndexType(), zeros));
+  Value merges =
+      arith::SubIOp::create(b, loc, index(b, loc, 64), arith::IndexCastOp::create(b, loc, b.getIndexType(), zeros));
   auto mergeTwice = [&](OpBuilder &b, Location loc, Value number, ValueRange state) {
     Value width = arith::ShLIOp::create(b, loc, one, number), next = arith::ShLIOp::create(b, loc, two, number);
     Value there = mergePairs(b, loc, state[0], state[1], width);
@@ -155,10 +152,10 @@ Value lamina::buildSort(OpBuilder &b, Location loc, Value operand, const SortInf
   };
   scf::LoopNest nest = scf::buildLoopNest(b, loc, low, high, step, init, sortRow);
   if (!nest.loops.empty())
-    nest.loops.front()->setAttr(
-        kMark, b.getDictionaryAttr({b.getNamedAttr("dim", b.getI64IntegerAttr(info.dim)),
-                                    b.getNamedAttr("descending", b.getBoolAttr(info.descending)),
-                                    b.getNamedAttr("element_type", TypeAttr::get(info.elementType))}));
+    nest.loops.front()->setAttr(kMark,
+                                b.getDictionaryAttr({b.getNamedAttr("dim", b.getI64IntegerAttr(info.dim)),
+                                                     b.getNamedAttr("descending", b.getBoolAttr(info.descending)),
+                                                     b.getNamedAttr("element_type", TypeAttr::get(info.elementType))}));
   return nest.results.front();
 }
 

@@ -8,8 +8,8 @@ class Module;
 
 namespace lamina::cpu {
 
-/// Makes scalar stores of the masked stores whose constant mask has one lane. Where the value is truncated, LLVM 22 makes
-/// one of the wide element, which overwrites what follows.
+/// Makes scalar stores of the masked stores whose constant mask has one lane. Where the value is truncated, LLVM 22
+/// makes one of the wide element, which overwrites what follows.
 void replaceStoresOfOneLane(llvm::Module &module);
 
 } // namespace lamina::cpu

@@ -3,6 +3,7 @@
 #include "lib/Transforms/Fusion/Online.h"
 #include "lib/Transforms/Fusion/SortedValues.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Transforms/Fusion/SortedValues.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 

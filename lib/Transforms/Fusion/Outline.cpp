@@ -3,6 +3,7 @@
 #include "lib/Transforms/Fusion/Online.h"
 #include "lib/Transforms/Fusion/SortedValues.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Transforms/Fusion/SortedValues.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -424,9 +425,8 @@ void Outliner::run(ArrayRef<Operation *> members, ArrayRef<Operation *> outputs,
     Value value = result, made = getKernelValue(op);
     if (value.getType() != made.getType()) {
       Exprs shape(sizes.getSizes(made));
-      value =
-          kernel::ViewOp::create(host, loc, made.getType(), value, getExprs(context, ArrayRef<int64_t>{0}),
-                                 getExprs(context, shape), getExprs(context, getRowMajorStrides(shape, context)));
+      value = kernel::ViewOp::create(host, loc, made.getType(), value, getExprs(context, ArrayRef<int64_t>{0}),
+                                     getExprs(context, shape), getExprs(context, getRowMajorStrides(shape, context)));
     }
     hostValues[made] = value;
   }

@@ -30,8 +30,7 @@ void lamina::gatherSortedValues(func::FuncOp func) {
       indices.push_back(isSorted ? Value(sort.getIndices())
                                  : Value(prim::IotaOp::create(builder, loc, type, dim, sizesAttr)));
     }
-    Value values =
-        prim::GatherOp::create(builder, loc, sort.getValues().getType(), sort.getOperand(), indices, dims);
+    Value values = prim::GatherOp::create(builder, loc, sort.getValues().getType(), sort.getOperand(), indices, dims);
     sort.getValues().replaceAllUsesWith(values);
   }
 }

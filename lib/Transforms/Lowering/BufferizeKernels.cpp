@@ -91,8 +91,8 @@ static void separateDestinations(kernel::FuncOp kernel) {
     Operation *source = operand->get().getDefiningOp();
     if (!isa_and_nonnull<linalg::LinalgOp, tensor::EmptyOp>(source))
       continue;
-    bool isShared = llvm::any_of(operand->get().getUses(),
-                                 [&](OpOperand &use) { return &use != operand && isDestination(use); });
+    bool isShared =
+        llvm::any_of(operand->get().getUses(), [&](OpOperand &use) { return &use != operand && isDestination(use); });
     if (!isShared)
       continue;
     OpBuilder builder(source);

@@ -522,6 +522,12 @@ MAIN, LAUNCH = ("programs", 0, "main"), ("programs", 0, "main", "launches", 0)
         ((*MAIN, "constants", 0), "other.weight", "no constant other.weight"),
         (("programs", 0), {}, "no function main"),
         (("chips",), {}, "for no chip at all"),
+        (("call", "symbols"), [1], "plan.json is damaged"),
+        (("call", "inputs", 0, "name"), None, "argument that is not described"),
+        (("call", "sources", 0, "order"), 7, "plan.json is damaged"),
+        (("call", "returned", 0, "views"), [1], "plan.json is damaged"),
+        ((*MAIN, "constants", 0), [], "constants without names"),
+        ((*LAUNCH, "grid"), ["//", 4, 0], "where a quotient must be"),
     ],
 )
 def test_plans_are_checked(saved, tmp_path, path, value, message):
@@ -531,6 +537,26 @@ def test_plans_are_checked(saved, tmp_path, path, value, message):
     write(tmp_path / "p", resealed({**entries, "plan.json": json.dumps(plan).encode()}))
     with pytest.raises(lamina_runtime.PackageError, match=message):
         lamina_runtime.load(tmp_path / "p", driver=HostDriver())
+
+
+def test_damaged_files_raise_nothing_else(saved, tmp_path):
+    """Random bytes of an archive, its directory above all."""
+    import random
+
+    chance, data = random.Random(0), saved[0].read_bytes()
+    with zipfile.ZipFile(saved[0]) as archive:
+        directory = archive.start_dir
+        headers = [info.header_offset for info in archive.infolist()]
+    for _ in range(300):
+        changed = bytearray(data)
+        place = chance.choice([chance.randrange(directory, len(data)), chance.choice(headers) + chance.randrange(30)])
+        for k in range(chance.choice([1, 4])):
+            changed[min(place + k, len(data) - 1)] = chance.randrange(256)
+        (tmp_path / "p").write_bytes(changed)
+        try:
+            lamina_runtime.load(tmp_path / "p", driver=HostDriver())
+        except lamina_runtime.PackageError:
+            pass
 
 
 def test_constants_are_checked(saved, tmp_path):

@@ -102,15 +102,21 @@ def test_errors_name_the_line_of_the_program(fresh_cache):
     assert isinstance(error, CompileError) and not isinstance(error, CompilerCrash)
     assert (error.location, error.op, error.module) == ("model.py:17", "add_3", "layers.0")
     assert "could not compile the kernel k_add: " in str(error) and "arith.nonsense" in str(error)
-    # Triton's own diagnostics are more exact, where the text says where it comes from.
-    located = (
-        kernel("nonsense")
-        .replace("nonsense %v", "addf %v")
-        .replace("tensor<128xf32>\n  tt.store", 'tensor<64xf32> loc("mul_4"("model.py":18:0))\n  tt.store')
+
+
+def test_diagnostics_of_triton_are_more_exact(fresh_cache):
+    wrong = kernel().replace("end = 128", "end = 64")
+    located = wrong.replace(
+        "end = 64 : i32} : tensor<128xi32>", 'end = 64 : i32} : tensor<128xi32> loc("iota"("model.py":18:0))'
     )
-    request = Request(kernel("nonsense"), Settings(90), lambda: located, location, "k_add")
-    (error,) = triton_pool.compile_kernels([request])
-    assert isinstance(error, CompileError)
+    location = 'loc(fused["add_3"("model.py":17:0), "iota"("model.py":18:0)])'
+    for request, line in [
+        (Request(wrong, Settings(90), None, location), "model.py:17"),
+        (Request(wrong, Settings(90), lambda: located, location), "model.py:18"),
+    ]:
+        (error,) = triton_pool.compile_kernels([request])
+        assert isinstance(error, CompileError) and error.location == line
+        assert "number of elements" in str(error)
 
 
 def test_a_worker_that_dies_costs_its_kernel_alone(fresh_cache, tmp_path, monkeypatch):

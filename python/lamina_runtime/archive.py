@@ -102,6 +102,7 @@ class Archive:
         if self.manifest["checksum"] != checksum(self.manifest):
             raise PackageError(f"{MANIFEST} is damaged: its checksum is wrong")
         listed = self.manifest["entries"]
+        dict(self.manifest["versions"].items())
         for name in sorted(set(self._entries) - set(listed) - {MANIFEST}):
             raise PackageError(f"the entry {name} is not in {MANIFEST}")
         for name, facts in listed.items():

@@ -151,8 +151,9 @@ class Call:
     def run_main(
         self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], symbols: tuple[int, ...]
     ) -> None:
-        """Runs the host function alone, on tensors that are as it takes them."""
-        self.host.run(self._pointers(inputs, outputs), symbols)
+        """Runs the host function alone, on contiguous tensors; the outputs are aligned."""
+        given = [_prepared(tensor, None) for tensor in inputs]  # copies live until all is launched
+        self.host.run(self._pointers(given, outputs), symbols)
 
     def _pointers(self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> list[int]:
         given = iter(inputs)

@@ -45,8 +45,8 @@ def check(expr: Any, symbols: int, depth: int = _DEPTH) -> Any:
     if isinstance(expr, str) and expr[:1] == "s" and expr[1:].isdecimal() and int(expr[1:]) < symbols:
         return expr
     if isinstance(expr, list) and len(expr) >= 2 and expr[0] in OPERATORS and depth:
-        if expr[0] in ("//", "cdiv", "%") and len(expr) != 3:
-            raise PackageError(f"the plan has {expr[0]} of {len(expr) - 1} operands")
+        if expr[0] in ("//", "cdiv", "%") and (len(expr) != 3 or expr[2] == 0):
+            raise PackageError(f"the plan has {str(expr)[:60]} where a quotient must be")
         for operand in expr[1:]:
             check(operand, symbols, depth - 1)
         return expr

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
@@ -120,12 +121,19 @@ def read_package(archive: Archive) -> Package:
         PackageError: its plan is damaged.
     """
     plan = archive.json(PLAN)
-    try:
+    with checking(archive.name):
         return _read(archive, plan)
+
+
+@contextlib.contextmanager
+def checking(name: str) -> Iterator[None]:
+    """Turns what goes wrong with a plan of another form into a PackageError of the package's name."""
+    try:
+        yield
     except PackageError as error:
-        raise PackageError(f"{archive.name}: {error}") from error
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise PackageError(f"{archive.name}: {PLAN} is damaged: {error!r}") from error
+        raise PackageError(f"{name}: {error}") from error
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise PackageError(f"{name}: {PLAN} is damaged: {error!r}") from error
 
 
 def _read(archive: Archive, plan: dict[str, Any]) -> Package:
@@ -147,6 +155,10 @@ def _read(archive: Archive, plan: dict[str, Any]) -> Package:
     return Package(archive, call, images, ptx)
 
 
+_CONTENTS = {"tensor": "sizes", "size": "size", "value": "value"}
+"""What an argument of each kind has."""
+
+
 def _check_call(call: dict[str, Any]) -> None:
     """Everything that the interface names must be there."""
     if structure.check(call["arguments"]) != len(call["inputs"]):
@@ -161,6 +173,12 @@ def _check_call(call: dict[str, Any]) -> None:
         if key not in known:
             raise PackageError(f"the plan names the {kind} {key!r}, which there is not")
     symbols = len(call["symbols"])
+    for bounds in call["symbols"]:
+        if type(bounds["min"]) is not int or type(bounds["max"]) not in (int, type(None)):
+            raise PackageError("the plan has a symbol without a range")
+    for spec in call["inputs"]:
+        if type(spec["name"]) is not str or _CONTENTS[spec["kind"]] not in spec:
+            raise PackageError("the plan has an argument that is not described")
     for spec in [*call["inputs"], *call["results"], *call["returned"]]:
         for expr in [*spec.get("sizes", []), *spec.get("strides", []), *([spec["size"]] if "size" in spec else [])]:
             expressions.check(expr, symbols)
@@ -169,6 +187,8 @@ def _check_call(call: dict[str, Any]) -> None:
 def _host(data: dict[str, Any], symbols: int) -> Host:
     size = lambda expr: expressions.check(expr, symbols)  # noqa: E731
     count = len(data["constants"]) + len(data["results"])
+    if not all(key is None or type(key) is str for key in data["constants"]):
+        raise PackageError("the plan has constants without names")
     launches = []
     for launch in data["launches"]:
         arguments = [Memory(m["base"], size(m["offset"]), size(m["extent"])) for m in launch["arguments"]]

@@ -15,7 +15,7 @@ from .driver import CudaDriver, Driver
 from .errors import PackageError
 from .expressions import evaluate
 from .host import HostProgram, load_kernels
-from .plan import Image, Package, choose_image, read_package
+from .plan import Image, Package, checking, choose_image, read_package
 from .tensors import read_tensors
 
 
@@ -94,15 +94,17 @@ class Program:
         used = {key for key in hosts["main"].host.constants if key is not None}
         if not used <= set(constants):
             raise PackageError(f"{package.archive.name} has no constant {sorted(used - set(constants))[0]}")
-        tensors = {
-            key: tensor.permute(_inverse(package.call["tensors"][key]["order"]))
-            for key, tensor in _named(stored, "tensor/").items()
-        }
+        with checking(package.archive.name):
+            tensors = {
+                key: tensor.permute(_inverse(package.call["tensors"][key]["order"]))
+                for key, tensor in _named(stored, "tensor/").items()
+            }
         call = package.call
-        self._call = Call(call, tensors, {key: constants[key] for key in used}, hosts["main"], driver)
-        positional, named = call["arguments"]["children"]
-        self._positional = len(positional["children"])
-        self._names: list[str] = list(named["keys"])
+        with checking(package.archive.name):
+            self._call = Call(call, tensors, {key: constants[key] for key in used}, hosts["main"], driver)
+            positional, named = call["arguments"]["children"]
+            self._positional = len(positional["children"])
+            self._names: list[str] = list(named["keys"])
         self._flat = not self._names and all(child is None for child in positional["children"])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -128,8 +130,8 @@ class Program:
         """Runs the host function main alone: nothing is checked.
 
         Args:
-            inputs: its arguments that are no constants, contiguous and aligned to 16 bytes.
-            outputs: its results, to be written, likewise.
+            inputs: its arguments that are no constants, contiguous.
+            outputs: its results, to be written, contiguous and aligned to 16 bytes.
             symbols: values of the index symbols.
         """
         self._call.run_main(inputs, outputs, tuple(symbols))

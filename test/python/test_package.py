@@ -102,15 +102,21 @@ def test_errors_name_the_line_of_the_program(fresh_cache):
     assert isinstance(error, CompileError) and not isinstance(error, CompilerCrash)
     assert (error.location, error.op, error.module) == ("model.py:17", "add_3", "layers.0")
     assert "could not compile the kernel k_add: " in str(error) and "arith.nonsense" in str(error)
-    # Triton's own diagnostics are more exact, where the text says where it comes from.
-    located = (
-        kernel("nonsense")
-        .replace("nonsense %v", "addf %v")
-        .replace("tensor<128xf32>\n  tt.store", 'tensor<64xf32> loc("mul_4"("model.py":18:0))\n  tt.store')
+
+
+def test_diagnostics_of_triton_are_more_exact(fresh_cache):
+    wrong = kernel().replace("end = 128", "end = 64")
+    located = wrong.replace(
+        "end = 64 : i32} : tensor<128xi32>", 'end = 64 : i32} : tensor<128xi32> loc("iota"("model.py":18:0))'
     )
-    request = Request(kernel("nonsense"), Settings(90), lambda: located, location, "k_add")
-    (error,) = triton_pool.compile_kernels([request])
-    assert isinstance(error, CompileError)
+    location = 'loc(fused["add_3"("model.py":17:0), "iota"("model.py":18:0)])'
+    for request, line in [
+        (Request(wrong, Settings(90), None, location), "model.py:17"),
+        (Request(wrong, Settings(90), lambda: located, location), "model.py:18"),
+    ]:
+        (error,) = triton_pool.compile_kernels([request])
+        assert isinstance(error, CompileError) and error.location == line
+        assert "number of elements" in str(error)
 
 
 def test_a_worker_that_dies_costs_its_kernel_alone(fresh_cache, tmp_path, monkeypatch):
@@ -522,6 +528,12 @@ MAIN, LAUNCH = ("programs", 0, "main"), ("programs", 0, "main", "launches", 0)
         ((*MAIN, "constants", 0), "other.weight", "no constant other.weight"),
         (("programs", 0), {}, "no function main"),
         (("chips",), {}, "for no chip at all"),
+        (("call", "symbols"), [1], "plan.json is damaged"),
+        (("call", "inputs", 0, "name"), None, "argument that is not described"),
+        (("call", "sources", 0, "order"), 7, "plan.json is damaged"),
+        (("call", "returned", 0, "views"), [1], "plan.json is damaged"),
+        ((*MAIN, "constants", 0), [], "constants without names"),
+        ((*LAUNCH, "grid"), ["//", 4, 0], "where a quotient must be"),
     ],
 )
 def test_plans_are_checked(saved, tmp_path, path, value, message):
@@ -531,6 +543,26 @@ def test_plans_are_checked(saved, tmp_path, path, value, message):
     write(tmp_path / "p", resealed({**entries, "plan.json": json.dumps(plan).encode()}))
     with pytest.raises(lamina_runtime.PackageError, match=message):
         lamina_runtime.load(tmp_path / "p", driver=HostDriver())
+
+
+def test_damaged_files_raise_nothing_else(saved, tmp_path):
+    """Random bytes of an archive, its directory above all."""
+    import random
+
+    chance, data = random.Random(0), saved[0].read_bytes()
+    with zipfile.ZipFile(saved[0]) as archive:
+        directory = archive.start_dir
+        headers = [info.header_offset for info in archive.infolist()]
+    for _ in range(300):
+        changed = bytearray(data)
+        place = chance.choice([chance.randrange(directory, len(data)), chance.choice(headers) + chance.randrange(30)])
+        for k in range(chance.choice([1, 4])):
+            changed[min(place + k, len(data) - 1)] = chance.randrange(256)
+        (tmp_path / "p").write_bytes(changed)
+        try:
+            lamina_runtime.load(tmp_path / "p", driver=HostDriver())
+        except lamina_runtime.PackageError:
+            pass
 
 
 def test_constants_are_checked(saved, tmp_path):

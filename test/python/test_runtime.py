@@ -67,6 +67,25 @@ def test_both_chips(name, chip, tmp_path):
     assert all(image.startswith(b"\x7fELF") for image in mine.driver.images.values())
 
 
+def test_calls_in_the_same_process():
+    program = lamina.compile(
+        lambda x, y: (torch.softmax(x, -1) @ y, x.t()),
+        (seeded(4, 8), seeded(8, 3)),
+        dynamic_shapes=({0: DYNAMIC}, None),
+        target="cuda:sm_90",
+    )
+    program.executable.driver = InterpreterDriver(program.program.module)
+    x, y = seeded(5, 8), seeded(25)[1:].view(8, 3)
+    torch.testing.assert_close(program(x, y=y)[0], torch.softmax(x, -1) @ y)
+    with pytest.raises(TypeError, match="argument 'y' has dtype"):
+        program(x, y.double())
+    # As graphs of TorchDynamo call it, which have been checked.
+    from lamina.frontend.call import generate
+
+    got = generate(program.program, program.executable, guard=False)([x, y])
+    torch.testing.assert_close(got[0], torch.softmax(x, -1) @ y)
+
+
 # ---- arguments and results
 
 

@@ -23,6 +23,7 @@ from lamina.targets.cuda import CUDATarget, kernels_of
 from lamina.targets.schedule import OLDEST_PTX, compile_scheduled
 from lamina.targets.triton_pool import CompiledKernel
 from lamina_runtime.archive import CONSTANTS, MANIFEST, PLAN, Archive
+from lamina_runtime.driver import Driver
 from lamina_runtime.expressions import evaluate
 
 from .archive import Contents, make_manifest, write_package
@@ -109,11 +110,13 @@ class CUDAExecutable:
 
     Attributes:
         images: by chip.
+        driver: what runs the kernels, if set before the first call; by default the current CUDA device.
     """
 
     def __init__(self, program: Program, images: dict[str, Image]):
         self.program = program
         self.images = images
+        self.driver: Optional[Driver] = None
 
     # ---- what it is
 
@@ -154,8 +157,8 @@ class CUDAExecutable:
         from lamina_runtime.program import Program
 
         entries = _in_memory(self._entries(None, ptx=False), self._facts(ptx=False))
-        driver = CudaDriver()
-        return Program(read_package(Archive(entries, "the program", verify=False)), driver)
+        package = read_package(Archive(entries, "the program", verify=False))
+        return Program(package, self.driver if self.driver is not None else CudaDriver())
 
     def call_leaves(self, leaves: Sequence[Any]) -> Any:
         """Calls the program with the leaves of its arguments, which are on the current CUDA device.

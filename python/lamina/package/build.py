@@ -48,7 +48,6 @@ class Image:
         hosts: the launch plan of each host function.
         kernels: machine code by name.
         signatures: of each kernel, see read_signature.
-        lines: the kernels' locations as MLIR prints them.
     """
 
     chip: str

@@ -65,6 +65,11 @@ private:
   AxisBlock reduce(mlir::linalg::GenericOp op, unsigned result, Indices loops);
   AxisBlock contract(mlir::linalg::GenericOp op, const Indices &loops);
 
+  // Online reductions.
+  AxisBlock readOnline(mlir::scf::ForOp loop, unsigned asked, const Indices &given);
+  /// The number of loops around what `value` of a tiled loop's body depends on.
+  unsigned getLoopLevel(mlir::Value value);
+
   // Extents and axes.
   AxisBlock getSize(mlir::AffineExpr size);
   Extent getExtent(mlir::OpFoldResult size);
@@ -95,6 +100,9 @@ private:
   /// The least size of an axis: tt.dot's, in a kernel with contractions.
   int64_t minBlock = 1;
   double nextOrder = 0;
+  /// The block of the reduced dimension in the present online loop.
+  const Axis *onlineAxis = nullptr;
+  llvm::DenseMap<mlir::Operation *, unsigned> loopLevels, valueLevels;
   /// The condition of the branches around what is being computed; where it is false, nothing is loaded.
   AxisBlock guard;
   llvm::DenseMap<mlir::Value, AxisBlock> scalars;

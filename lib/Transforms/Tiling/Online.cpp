@@ -45,6 +45,7 @@ private:
   }
   Tile getValueTile(Value value);
   Tile getLoops(linalg::LinalgOp op, OpFoldResult offset, OpFoldResult size);
+  SmallVector<Attribute> getPlaces();
   OpFoldResult getExtent();
   std::pair<OpFoldResult, OpFoldResult> getRange();
   std::pair<Value, Value> combineMax(Value before, Value ofBlock);
@@ -207,6 +208,25 @@ Value OnlineEmitter::scale(Value sum, const Total &of, Value factor, const Total
       .getResult(0);
 }
 
+/// Of each total, which of the widest one's dimensions its dimensions are.
+SmallVector<Attribute> OnlineEmitter::getPlaces() {
+  SmallVector<unsigned> space;
+  SmallVector<Attribute> places;
+  for (bool isCollected : {false, true})
+    for (const Total &total : totals) {
+      SmallVector<int64_t> dims;
+      for (unsigned dim = 0; dim < total.tile.sizes.size(); ++dim) {
+        unsigned dimClass = classes.getClass(total.value(), dim);
+        if (!llvm::is_contained(space, dimClass))
+          space.push_back(dimClass);
+        dims.push_back(llvm::find(space, dimClass) - space.begin());
+      }
+      if (isCollected)
+        places.push_back(builder.getDenseI64ArrayAttr(dims));
+    }
+  return places;
+}
+
 void OnlineEmitter::run(int64_t block) {
   collect();
   if (totals.empty())
@@ -248,6 +268,7 @@ void OnlineEmitter::run(int64_t block) {
         if (!totals[i].isMax)
           inits[totals[i].result] = factor ? scale(carried[i], totals[i], factor, *max) : carried[i];
       Operation *clone = inner.makeLinalg(op, loops, inits);
+      clone->setAttr("kernel.online", builder.getUnitAttr());
       for (unsigned i = first; i < last; ++i) {
         Value result = clone->getResult(totals[i].result);
         if (totals[i].isMax) {
@@ -261,6 +282,7 @@ void OnlineEmitter::run(int64_t block) {
     }
     scf::YieldOp::create(builder, loc, carried);
   }
+  loop->setAttr("kernel.online", builder.getArrayAttr(getPlaces()));
   for (auto [total, result] : llvm::zip_equal(totals, loop.getResults()))
     puller.setTile(total.value(), total.tile, result);
 }

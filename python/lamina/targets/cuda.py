@@ -93,14 +93,14 @@ class CUDATarget:
         return [
             (
                 "fused",
-                f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,"
+                f"func.func(lamina-simplify-reshapes,lamina-derive-attention),{clean},lamina-hoist-constants,"
                 f"func.func(lamina-split-reductions{{{parallel}}}),lamina-fuse-kernels{{{parallel}}}",
             ),
             ("planned", "lamina-plan-memory"),
             ("linalg", f"kernel.func(lamina-convert-prim-to-linalg,{clean})"),
             (
                 "tiled",
-                "kernel.func(lamina-tile-kernels{block-tiles=true pointwise-elements=1024 reduce-elements=1024 "
+                "kernel.func(lamina-tile-kernels{block-tiles=true pointwise-elements=1024 reduce-elements=1024 online-elements=64 "
                 f"vector-lanes=16}},{clean})",
             ),
             ("ttir", f"lamina-convert-tiled-to-triton,tt.func({clean},loop-invariant-code-motion)"),

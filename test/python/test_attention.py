@@ -1,5 +1,6 @@
 """Attention as people write it is one kernel without a tensor of queries by keys, and equals eager."""
 
+import inspect
 import math
 
 import pytest
@@ -7,6 +8,10 @@ import torch
 import torch.nn.functional as F
 
 import lamina
+from lamina.compiler import copy_module
+from lamina.frontend.call import CallableProgram
+from lamina.frontend.export import import_program
+from lamina.targets.cuda import CUDATarget, verify_ttir
 
 INF = float("inf")
 
@@ -156,6 +161,35 @@ def test_spelling(function, dtype):
     # In 16 bits a softmax by hand rounds after each step, which a running maximum could not repeat.
     if function is not by_hand or dtype == torch.float32:
         assert len(launches) == 1 and arena < 2 * 3 * 70 * 70, launches
+    check(actual, function, *args)
+
+
+def run_as_triton(function, *args):
+    """The result by the interpreter of Triton IR, and the kernels, which Triton has read."""
+    model = Module(function)
+    program = import_program(model, args)
+    kernels = CUDATarget().emit_ttir(copy_module(program.module))
+    for text in kernels.values():
+        verify_ttir(text)
+    signature = inspect.signature(model.forward)
+    return CallableProgram(program, CUDATarget().interpret(program), signature)(*args), kernels
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("function", SPELLINGS)
+def test_spelling_as_triton(function, dtype):
+    args = [random(1, 2, 150, 32, dtype=dtype, seed=i) for i in range(3)]
+    actual, kernels = run_as_triton(function, *args)
+    if function is not by_hand or dtype == torch.float32:
+        assert len(kernels) == 1, list(kernels)
+    check(actual, function, *args)
+
+
+@pytest.mark.parametrize("function", [plain, sdpa_causal, sliding_window])
+@pytest.mark.parametrize("queries, keys", [(1, 1), (1, 100), (100, 1), (5, 130), (128, 64)])
+def test_sizes_as_triton(function, queries, keys):
+    args = [random(1, 2, s, 16, seed=i) for i, s in enumerate((queries, keys, keys))]
+    actual, _ = run_as_triton(function, *args)
     check(actual, function, *args)
 
 

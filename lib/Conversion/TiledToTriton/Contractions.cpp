@@ -105,10 +105,10 @@ AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
     return tt::DotOp::create(b, op.getLoc(), type, values[0], values[1], total);
   };
   SmallVector<const Axis *, 3> axes{sides[0], sides[1]};
-  if (op->hasAttr("kernel.online") && contracted.size() == 1) {
-    loops[contracted.front().first] = blocks.getIndex(onlineAxis);
+  if (AxisBlock index = getOnlineIndex(op, contracted, axes)) {
+    loops[contracted.front().first] = index;
     AxisBlock total = blocks.expand(readOperand(op, *op.getDpsInitOperand(0), given), axes);
-    return {multiply(onlineAxis, total.value), axes, blocks.getLevel()};
+    return {multiply(index.axes.front(), total.value), axes, blocks.getLevel()};
   }
 
   // One element of each contracted dimension but the last, a block of that.

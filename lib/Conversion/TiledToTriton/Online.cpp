@@ -23,6 +23,18 @@ unsigned ProgramEmitter::getLoopLevel(Value value) {
   return valueLevels[op] = level;
 }
 
+AxisBlock ProgramEmitter::getOnlineIndex(linalg::GenericOp op, ArrayRef<std::pair<unsigned, Extent>> reduced,
+                                         ArrayRef<const Axis *> used) {
+  if (!op->hasAttr("kernel.online") || reduced.size() != 1)
+    return {};
+  if (onlineAxis)
+    return blocks.getIndex(onlineAxis);
+  // A loop of one block is none.
+  const Extent &extent = reduced.front().second;
+  AxisBlock index = extent.bound ? getWhole(extent, used) : AxisBlock();
+  return index && !index.axes.empty() ? index : AxisBlock();
+}
+
 /// The loop's totals, when one of them is asked for at `given`. All are carried, each as a block of its own dimensions,
 /// of which `kernel.online` says which of the widest total's they are.
 AxisBlock ProgramEmitter::readOnline(scf::ForOp loop, unsigned asked, const Indices &given) {

@@ -48,7 +48,8 @@ private:
   AxisBlock getScalar(mlir::Value value);
   AxisBlock getScalar(mlir::OpFoldResult value);
   AxisBlock evaluate(mlir::AffineExpr expr, llvm::ArrayRef<AxisBlock> dims, llvm::ArrayRef<AxisBlock> symbols);
-  AxisBlock evaluateLeast(mlir::AffineMap map, mlir::ValueRange operands, bool skipConstants);
+  /// The least of the map's results, or the greatest.
+  AxisBlock evaluateLeast(mlir::AffineMap map, mlir::ValueRange operands, bool skipConstants, bool isMost = false);
   AxisBlock read(mlir::Value tensor, const Indices &indices);
   AxisBlock compute(mlir::Value tensor, const Indices &indices);
   AxisBlock load(unsigned argument, const Indices &indices);
@@ -66,6 +67,9 @@ private:
   AxisBlock contract(mlir::linalg::GenericOp op, const Indices &loops);
 
   // Online reductions.
+  /// The index of the dimension that an online op reduces; null for other ops.
+  AxisBlock getOnlineIndex(mlir::linalg::GenericOp op, llvm::ArrayRef<std::pair<unsigned, Extent>> reduced,
+                           llvm::ArrayRef<const Axis *> used);
   AxisBlock readOnline(mlir::scf::ForOp loop, unsigned asked, const Indices &given);
   /// The number of loops around what `value` of a tiled loop's body depends on.
   unsigned getLoopLevel(mlir::Value value);

@@ -119,8 +119,8 @@ AxisBlock ProgramEmitter::reduce(linalg::GenericOp op, unsigned result, Indices 
       dims.push_back({loop, getLoopExtent(op, loop)});
   SmallVector<const Axis *, 3> kept = blocks.join(given);
   SmallVector<Loop> chunked;
-  if (op->hasAttr("kernel.online") && dims.size() == 1)
-    loops[dims.front().first] = blocks.getIndex(onlineAxis);
+  if (AxisBlock index = getOnlineIndex(op, dims, kept))
+    loops[dims.front().first] = index;
   else
     chunked = choose(dims, kept, loops);
 

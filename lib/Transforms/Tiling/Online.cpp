@@ -19,7 +19,7 @@ public:
                 ArrayRef<ClassTile> tiles)
       : func(func), classes(classes), puller(puller), builder(builder), tiles(tiles) {}
 
-  void run(int64_t block);
+  void run(int64_t block, bool wholeBlocks);
 
 private:
   struct Total {
@@ -47,7 +47,7 @@ private:
   Tile getLoops(linalg::LinalgOp op, OpFoldResult offset, OpFoldResult size);
   SmallVector<Attribute> getPlaces();
   OpFoldResult getExtent();
-  std::pair<OpFoldResult, OpFoldResult> getRange();
+  std::pair<OpFoldResult, OpFoldResult> getRange(int64_t multiple);
   std::pair<Value, Value> combineMax(Value before, Value ofBlock);
   Value scale(Value sum, const Total &of, Value factor, const Total &max);
 
@@ -120,8 +120,9 @@ OpFoldResult OnlineEmitter::getExtent() {
   llvm_unreachable("a reduced dimension is some operand's");
 }
 
-/// The part of the reduced dimension that a mask made of indices leaves some row of this program.
-std::pair<OpFoldResult, OpFoldResult> OnlineEmitter::getRange() {
+/// The part of the reduced dimension that a mask made of indices leaves some row of this program, begin and end rounded to a
+/// multiple: what lies beyond is masked all the same.
+std::pair<OpFoldResult, OpFoldResult> OnlineEmitter::getRange(int64_t multiple) {
   MLIRContext *context = builder.getContext();
   Location loc = func.getLoc();
   auto max = llvm::find_if(totals, [](const Total &total) { return total.isMax; });
@@ -161,6 +162,14 @@ std::pair<OpFoldResult, OpFoldResult> OnlineEmitter::getRange() {
       end = affine::makeComposedFoldedAffineMin(builder, loc, choices, operands);
     else
       begin = affine::makeComposedFoldedAffineMax(builder, loc, choices, operands);
+  }
+  if (multiple > 1) {
+    AffineExpr d = getAffineDimExpr(0, context), s = getAffineSymbolExpr(0, context), zero = getAffineConstantExpr(0, context);
+    auto map = [&](ArrayRef<AffineExpr> exprs) { return AffineMap::get(1, 1, exprs, context); };
+    OpFoldResult extent = getExtent();
+    begin = affine::makeComposedFoldedAffineApply(builder, loc, map({d.floorDiv(multiple) * multiple}), {begin, extent});
+    end = affine::makeComposedFoldedAffineMax(builder, loc, map({d, zero}), {end, extent});
+    end = affine::makeComposedFoldedAffineMin(builder, loc, map({d.ceilDiv(multiple) * multiple, s}), {end, extent});
   }
   return {begin, end};
 }
@@ -227,7 +236,7 @@ SmallVector<Attribute> OnlineEmitter::getPlaces() {
   return places;
 }
 
-void OnlineEmitter::run(int64_t block) {
+void OnlineEmitter::run(int64_t block, bool wholeBlocks) {
   collect();
   if (totals.empty())
     return; // there is but one term
@@ -235,7 +244,7 @@ void OnlineEmitter::run(int64_t block) {
   SmallVector<Value> starts;
   for (const Total &total : totals)
     starts.push_back(puller.makeInit(total.value(), total.tile));
-  auto [begin, end] = getRange();
+  auto [begin, end] = getRange(wholeBlocks ? block : 1);
   auto index = [&](OpFoldResult value) { return getValueOrCreateConstantIndexOp(builder, loc, value); };
   auto loop = scf::ForOp::create(builder, loc, index(begin), index(end),
                                  index(builder.getIndexAttr(block)), starts);
@@ -243,8 +252,9 @@ void OnlineEmitter::run(int64_t block) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     OpFoldResult offset = loop.getInductionVar(), size = builder.getIndexAttr(block);
-    auto first = getConstantIntValue(begin), last = getConstantIntValue(end);
-    if (!first || !last || (*last - *first) % block != 0) {
+    // Whole blocks of a dimension that they divide need no masks for tails.
+    auto first = getConstantIntValue(begin), last = getConstantIntValue(wholeBlocks ? getExtent() : end);
+    if ((!first && !wholeBlocks) || !last || (*last - (wholeBlocks ? 0 : *first)) % block != 0) {
       AffineExpr d, s;
       bindDims(builder.getContext(), d);
       bindSymbols(builder.getContext(), s);
@@ -290,6 +300,6 @@ void OnlineEmitter::run(int64_t block) {
 } // namespace
 
 void lamina::emitOnlineReductions(kernel::FuncOp func, DimClasses &classes, TilePuller &puller, OpBuilder &builder,
-                                  ArrayRef<ClassTile> tiles, int64_t block) {
-  OnlineEmitter(func, classes, puller, builder, tiles).run(block);
+                                  ArrayRef<ClassTile> tiles, int64_t block, bool wholeBlocks) {
+  OnlineEmitter(func, classes, puller, builder, tiles).run(block, wholeBlocks);
 }

@@ -3,6 +3,7 @@
 #include "lib/Pipelines/Run.h"
 #include "lib/Register.h"
 #include "lib/Support/CrashRecovery.h"
+#include "lib/Support/ResidentPages.h"
 #include "lib/Target/CPU/Compile.h"
 #include "lib/Target/CPU/Executable.h"
 #include "mlir/CAPI/IR.h"
@@ -66,6 +67,8 @@ void laminaRegisterDialects(MlirContext context) {
 
 void laminaRegisterPasses(void) { registerPasses(); }
 
+void laminaReleaseResidentPages(void) { releaseResidentPages(); }
+
 LaminaStatus laminaRunPipeline(MlirOperation op, MlirStringRef pipeline, MlirStringCallback error, void *errorData) {
   return finish(runPipeline(unwrap(op), unwrap(pipeline)), {error, errorData});
 }
@@ -103,6 +106,7 @@ LaminaStatus laminaCompileObjects(MlirModule module, const LaminaCompileOptions 
   std::vector<std::string> objects;
   LaminaStatus status = generate<std::vector<std::string>>(
       module, [&] { return cpu::compileObjects(unwrap(module), convert(*options)); }, objects, {error, errorData});
+  releaseResidentPages();
   if (status == LaminaSuccess)
     for (const std::string &object : objects)
       result(wrap(llvm::StringRef(object)), resultData);
@@ -114,10 +118,18 @@ LaminaExecutable *laminaExecutableLoad(const MlirStringRef *objects, intptr_t co
   std::vector<std::string> copies;
   for (intptr_t i = 0; i < count; ++i)
     copies.push_back(unwrap(objects[i]).str());
-  auto executable = cpu::Executable::load(copies);
+  std::unique_ptr<cpu::Executable> executable;
+  std::string message;
+  bool finished = runSafely([&] {
+    auto loaded = cpu::Executable::load(copies);
+    if (loaded)
+      executable = std::move(*loaded);
+    else
+      message = llvm::toString(loaded.takeError());
+  });
   if (executable)
-    return new LaminaExecutable{std::move(*executable)};
-  Sink{error, errorData}(llvm::toString(executable.takeError()));
+    return new LaminaExecutable{std::move(executable)};
+  Sink{error, errorData}(finished ? message : "the linker crashed");
   return nullptr;
 }
 
@@ -125,9 +137,17 @@ void laminaExecutableDestroy(LaminaExecutable *executable) { delete executable; 
 
 void *laminaExecutableLookup(LaminaExecutable *executable, MlirStringRef name, MlirStringCallback error,
                              void *errorData) {
-  auto address = executable->executable->lookup(unwrap(name));
-  if (address)
-    return *address;
-  Sink{error, errorData}(llvm::toString(address.takeError()));
-  return nullptr;
+  void *result = nullptr;
+  std::string message;
+  // The first lookup links.
+  bool finished = runSafely([&] {
+    auto address = executable->executable->lookup(unwrap(name));
+    if (address)
+      result = *address;
+    else
+      message = llvm::toString(address.takeError());
+  });
+  if (!result)
+    Sink{error, errorData}(finished ? message : "the linker crashed");
+  return result;
 }

@@ -14,6 +14,9 @@ void laminaRegisterDialects(MlirContext context);
 /** Registers Lamina's passes; calls after the first do nothing. */
 void laminaRegisterPasses(void);
 
+/** Unmaps the pages of the compiler's code that were touched; see lib/Support/ResidentPages.h. */
+void laminaReleaseResidentPages(void);
+
 /** How a call ended; the error callback gets the message of the last two. After a crash the MLIR context of the call
  * must not be used again. */
 typedef enum { LaminaSuccess = 0, LaminaFailure = 1, LaminaCrash = 2 } LaminaStatus;

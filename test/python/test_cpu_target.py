@@ -1,12 +1,15 @@
 """The CPU target: from kernels on tensors to results, code generation, constants, the arena, profiling."""
 
+import gc
 import threading
+import weakref
 
 import pytest
 import torch
 from mlir import ir
 
 import cpu_modules
+import lamina
 from lamina._lib import _lamina
 from lamina.targets.cpu import (
     CPUBinary,
@@ -200,3 +203,39 @@ def test_bf16_rounds_as_pytorch_does():
         eager = row.to(torch.bfloat16)
         assert torch.equal(out.isnan(), eager.isnan())
         assert torch.equal(out.view(torch.int16)[~eager.isnan()], eager.view(torch.int16)[~eager.isnan()])
+
+
+def resident_bytes(*libraries):
+    """Bytes of the clean pages of shared libraries that this process has mapped."""
+    total = 0
+    with open("/proc/self/smaps") as file:
+        for line in file:
+            fields = line.split()
+            if not fields[0].endswith(":"):
+                ours = fields[-1].endswith(libraries)
+            elif ours and fields[0] == "Private_Clean:" or ours and fields[0] == "Shared_Clean:":
+                total += 1024 * int(fields[1])
+    return total
+
+
+def test_compiler_leaves_no_pages():
+    """A program that was compiled and loaded does not hold the compiler in memory, and the compiler still works."""
+    for count in (2, 3):
+        x = torch.rand(count, 7)
+        program = lamina.compile(lambda x: torch.softmax(x, 1), (x,))
+        assert resident_bytes("libLLVM.so", "libMLIRPythonCAPI.so", "libLamina.so") < 16 << 20
+        torch.testing.assert_close(program(x), torch.softmax(x, 1))
+
+
+def test_packed_weights_are_not_held_twice():
+    """A weight that is read from its packed copy alone is freed when the user lets go of the model."""
+    model = torch.nn.Sequential(torch.nn.Linear(96, 96), torch.nn.ReLU(), torch.nn.Linear(96, 48)).requires_grad_(False)
+    x = torch.rand(32, 96)
+    want = model(x)
+    program = lamina.compile(model, (x,))
+    assert program.program.own_bytes() == sum(p.nbytes for p in model.parameters())
+    weights = [weakref.ref(model[k].weight.untyped_storage()) for k in (0, 2)]
+    del model
+    gc.collect()
+    assert [weight() for weight in weights] == [None, None]
+    torch.testing.assert_close(program(x), want)

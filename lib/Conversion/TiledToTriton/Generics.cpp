@@ -7,15 +7,17 @@
 using namespace mlir;
 using namespace lamina;
 
-static BlockBuilder::Key getKey(Value value, ArrayRef<AxisBlock> indices) {
+BlockBuilder::Key ProgramEmitter::getKey(Value value, ArrayRef<AxisBlock> indices) {
   BlockBuilder::Key key{value.getAsOpaquePointer(), {}};
   for (const AxisBlock &index : indices)
     key.second.push_back(index.value.getAsOpaquePointer());
+  if (guard)
+    key.second.push_back(guard.value.getAsOpaquePointer());
   return key;
 }
 
-static unsigned getLevel(ArrayRef<AxisBlock> indices) {
-  unsigned level = 0;
+unsigned ProgramEmitter::getLevel(ArrayRef<AxisBlock> indices) {
+  unsigned level = guard ? guard.level : 0;
   for (const AxisBlock &index : indices)
     level = std::max(level, index.level);
   return level;
@@ -102,7 +104,7 @@ AxisBlock ProgramEmitter::readGeneric(linalg::GenericOp op, unsigned result, con
 }
 
 AxisBlock ProgramEmitter::getBodyValue(linalg::GenericOp op, Value value, const Indices &loops) {
-  if (value.getParentBlock() != op.getBody())
+  if (!op.getRegion().isAncestor(value.getParentRegion()))
     return getScalar(value);
   return blocks.remember(getKey(value, loops), getLevel(loops), [&] { return computeBodyValue(op, value, loops); });
 }
@@ -130,11 +132,27 @@ AxisBlock ProgramEmitter::computeBodyValue(linalg::GenericOp op, Value value, co
   }
   if (isa<scf::ForOp>(inner))
     return convertLoop(op, cast<OpResult>(value), loops);
+  if (isa<scf::IfOp>(inner))
+    return convertBranch(op, cast<OpResult>(value), loops);
   SmallVector<AxisBlock> operands;
   for (Value operand : inner->getOperands())
     operands.push_back(getBodyValue(op, operand, loops));
   AxisBlock result = convertScalarOp(blocks, inner, operands);
   return result ? result : fail(inner, "has no form in Triton IR", value.getType());
+}
+
+/// A branch on a condition becomes a choice between both sides; what the first one loads is loaded under the condition.
+AxisBlock ProgramEmitter::convertBranch(linalg::GenericOp op, OpResult result, const Indices &loops) {
+  auto branch = cast<scf::IfOp>(result.getOwner());
+  auto valueOf = [&](Block *side) {
+    return getBodyValue(op, side->getTerminator()->getOperand(result.getResultNumber()), loops);
+  };
+  AxisBlock condition = getBodyValue(op, branch.getCondition(), loops), otherwise = valueOf(branch.elseBlock());
+  AxisBlock outer = guard;
+  guard = outer ? blocks.make<arith::AndIOp>(outer, condition) : condition;
+  AxisBlock value = valueOf(branch.thenBlock());
+  guard = outer;
+  return blocks.select(condition, value, otherwise);
 }
 
 /// A loop on scalars, such as that of an integer power: its values become blocks over all the axes that it starts from.

@@ -356,11 +356,14 @@ AxisBlock ProgramEmitter::getPointers(unsigned argument, const Indices &indices)
 
 AxisBlock ProgramEmitter::load(unsigned argument, const Indices &indices) {
   AxisBlock pointers = getPointers(argument, indices), mask = blocks.getMask(pointers.axes);
+  if (guard)
+    mask = mask ? blocks.make<arith::AndIOp>(mask, guard) : guard;
   Type element = cast<tt::PtrType>(pointers.getElementType()).getPointeeType();
   AxisBlock result;
   if (mask) {
+    auto axes = blocks.join({pointers, mask});
     result = blocks.apply({pointers, mask, blocks.zero(element)}, [&](OpBuilder &b, ValueRange x) {
-      return tt::LoadOp::create(b, blocks.loc, blocks.getType(element, pointers.axes), x[0], x[1], x[2]);
+      return tt::LoadOp::create(b, blocks.loc, blocks.getType(element, axes), x[0], x[1], x[2]);
     });
   } else {
     result = blocks.apply(pointers, [&](OpBuilder &b, ValueRange x) {

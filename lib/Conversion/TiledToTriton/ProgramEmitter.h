@@ -61,6 +61,7 @@ private:
   AxisBlock computeBodyValue(mlir::linalg::GenericOp op, mlir::Value value, const Indices &loops);
   AxisBlock readOperand(mlir::linalg::GenericOp op, mlir::OpOperand &operand, const Indices &loops);
   AxisBlock convertLoop(mlir::linalg::GenericOp op, mlir::OpResult result, const Indices &loops);
+  AxisBlock convertBranch(mlir::linalg::GenericOp op, mlir::OpResult result, const Indices &loops);
   AxisBlock reduce(mlir::linalg::GenericOp op, unsigned result, Indices loops);
   AxisBlock contract(mlir::linalg::GenericOp op, const Indices &loops);
 
@@ -81,6 +82,9 @@ private:
                                  Indices &indices);
 
   AxisBlock fail(mlir::Operation *op, const llvm::Twine &message, mlir::Type type);
+  /// What remembers the value of a tensor's elements or of a body's value at these indices, under the present guard.
+  BlockBuilder::Key getKey(mlir::Value value, llvm::ArrayRef<AxisBlock> indices);
+  unsigned getLevel(llvm::ArrayRef<AxisBlock> indices);
   void emitOutputs(llvm::ArrayRef<Output> outputs);
 
   kernel::FuncOp kernel;
@@ -91,6 +95,8 @@ private:
   /// The least size of an axis: tt.dot's, in a kernel with contractions.
   int64_t minBlock = 1;
   double nextOrder = 0;
+  /// The condition of the branches around what is being computed; where it is false, nothing is loaded.
+  AxisBlock guard;
   llvm::DenseMap<mlir::Value, AxisBlock> scalars;
   llvm::DenseMap<mlir::AffineExpr, AxisBlock> sizes;
   /// Axes over a whole extent, by its size.

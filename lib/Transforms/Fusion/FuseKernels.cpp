@@ -5,6 +5,7 @@
 #include "lib/Transforms/Fusion/Grouping.h"
 #include "lib/Transforms/Fusion/Outline.h"
 #include "lib/Transforms/Fusion/PackConstants.h"
+#include "lib/Transforms/Fusion/SortedValues.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -65,7 +66,7 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
     if (func.getBody().getBlocks().size() != 1)
       return func.emitOpError("has several blocks; kernels are made of straight-line functions");
     for (Operation &op : block.without_terminator())
-      if (!isa<prim::PrimDialect>(op.getDialect()) || op.getNumResults() != 1)
+      if (!isa<prim::PrimDialect>(op.getDialect()) || (op.getNumResults() != 1 && !isa<prim::SortOp>(op)))
         return op.emitOpError("cannot be put in a kernel");
     for (BlockArgument argument : block.getArguments()) {
       auto type = dyn_cast<RankedTensorType>(argument.getType());
@@ -74,6 +75,7 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
       if (!type.hasStaticShape() && !func.getArgAttr(argument.getArgNumber(), "prim.sizes"))
         return func.emitOpError("argument ") << argument.getArgNumber() << " has a dynamic size and no prim.sizes";
     }
+    gatherSortedValues(func);
     copySharedResults(func);
     SizeAnalysis sizes(func);
     FusionOptions options;

@@ -1,6 +1,9 @@
 // KernelGraph: building the graph of a kernel and relating the dimensions of its values.
 #include "lib/Transforms/Fusion/KernelGraph.h"
+#include "lib/Transforms/Fusion/Online.h"
+#include "lib/Transforms/Fusion/SortedValues.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Transforms/Fusion/SortedValues.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -235,7 +238,7 @@ std::optional<unsigned> KernelGraph::addOperand(Value value, bool fromMemory) {
 std::optional<unsigned> KernelGraph::addMember(Operation *op) {
   Node node;
   node.op = op;
-  node.value = op->getResult(0);
+  node.value = getKernelValue(op);
   OpRole role = getRole(op);
   if (auto reshape = dyn_cast<ReshapeOp>(op); isa<SliceOp>(op) || (reshape && !hasCommonFactors(reshape)))
     return addCopy(op);
@@ -246,7 +249,8 @@ std::optional<unsigned> KernelGraph::addMember(Operation *op) {
       fromMemory = operand == gather.getOperand();
     if (auto pad = dyn_cast<PadOp>(op))
       fromMemory = operand != pad.getValue();
-    if (role == OpRole::Contraction && !fromMemory)
+    bool maybeComputed = isOnlineProduct(op) || (isScores(op) && operand == op->getOperand(0));
+    if (role == OpRole::Contraction && !fromMemory && !maybeComputed)
       if (Operation *def = operand.getDefiningOp())
         for (Operation *source = def; source;
              source = source->getNumOperands() ? source->getOperand(0).getDefiningOp() : nullptr) {
@@ -363,6 +367,10 @@ bool KernelGraph::relate(Node &node) {
         return true;
       })
       .Case([&](ScanOp op) {
+        factors.block(node.dims[op.getDim()]);
+        return true;
+      })
+      .Case([&](SortOp op) {
         factors.block(node.dims[op.getDim()]);
         return true;
       })

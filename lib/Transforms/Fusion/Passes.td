@@ -38,6 +38,26 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::lamina::kernel::KernelDialect", "::lamina::prim::PrimDialect"];
 }
 
+def DeriveAttention : InterfacePass<"lamina-derive-attention", "::mlir::FunctionOpInterface"> {
+  let summary = "divide after the product where a softmax is multiplied by a matrix";
+  let description = [{
+    Finds `softmax(x) v` by its algebra, whatever x is: a product whose left
+    operand is `e / sum(e)`, `e = exp(x - max(x))` in f32, along the contracted
+    dimension, perhaps rounded, perhaps guarded against rows that are masked as
+    a whole. It becomes `(e v) / sum(e)`, in which both sums run over the same
+    rows, so that `lamina-fuse-kernels` can put all of it, and the product that
+    makes x, into one kernel that reads each row of v once. The maximum, the sum
+    and the product are marked `kernel.online`: a running maximum may replace
+    the maximum, if the sums made so far are scaled when it grows. Where the
+    softmax is read elsewhere too, it is left alone.
+
+    A row all of whose x are -inf gives what it gave: NaN, or the guard's value.
+    Where v holds infinities or NaN at masked positions, they count, as before.
+  }];
+  let statistics = [Statistic<"numDerived", "derived", "products of a softmax rewritten">];
+  let dependentDialects = ["::lamina::prim::PrimDialect"];
+}
+
 def SplitReductions : InterfacePass<"lamina-split-reductions", "::mlir::FunctionOpInterface"> {
   let summary = "reduce in two steps where one step would have too few programs";
   let description = [{

@@ -83,6 +83,17 @@ def MaskAsIntegers : Pass<"lamina-mask-as-integers"> {
     "mlir::cf::ControlFlowDialect", "mlir::index::IndexDialect", "mlir::memref::MemRefDialect"];
 }
 
+def ExpandBools : Pass<"lamina-expand-bools"> {
+  let summary = "elements of i1 in memory are read and written as bytes";
+  let description = [{
+    `memref.load` and `memref.store` of an i1 become ones of an i8, where 0 is
+    false: a memref of i1 holds a byte an element, and upstream's lowering takes
+    no element of less than a byte. Accesses of vectors are left alone;
+    `lamina-vectorize-loops` makes them as bytes. Linear.
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
+}
+
 def ExpandBF16 : Pass<"lamina-expand-bf16"> {
   let summary = "conversions between f32 and bf16 become integer arithmetic";
   let description = [{

@@ -10,6 +10,9 @@ def ExpandMath : Pass<"lamina-expand-math", "mlir::ModuleOp"> {
     vector, so that a remainder computed by scalars has the bits that a vector would give. No fast-math flag is used or
     needed: every fused multiply-add is explicit. docs/numerics.md lists the error of each function.
 
+    A division of f32 vectors by a scalar from outside the loop becomes products with its reciprocal that give the same
+    bits, where no operand is so large or small that they could not.
+
     Ops on tensors are left alone. Ops on f64, and functions that have no expansion, become calls of libm, one a lane; the functions are declared in the
     module. What remains of the math dialect has an LLVM intrinsic that is one or a few instructions (sqrt, fma, absf,
     floor, ceil, trunc, round, roundeven, copysign, ...): convert-math-to-llvm is all that must follow, and

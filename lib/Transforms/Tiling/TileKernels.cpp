@@ -1,9 +1,11 @@
 // lamina-tile-kernels: one scf.forall around a kernel, with the tiles of its outputs inside.
 #include "lib/Support/PassOptions.h"
 #include "lib/Transforms/Tiling/GridChoice.h"
+#include "lib/Transforms/Tiling/Online.h"
 #include "lib/Transforms/Tiling/TilePuller.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -126,6 +128,7 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
     auto forall = scf::ForallOp::create(builder, loc, lows, highs, steps, ValueRange(outs), std::nullopt);
     builder.setInsertionPoint(forall.getTerminator());
     AffineExpr size = builder.getAffineSymbolExpr(0), offset = builder.getAffineDimExpr(0);
+    SmallVector<ClassTile> taken;
     for (auto [i, dim] : llvm::enumerate(grid)) {
       Value iv = forall.getInductionVar(i);
       OpFoldResult extent = steps[i];
@@ -134,6 +137,7 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
         extent = affine::makeComposedFoldedAffineMin(
             builder, loc, AffineMap::get(1, 1, {builder.getAffineConstantExpr(dim.tile), size - offset}, &getContext()),
             {OpFoldResult(iv), highs[i]});
+      taken.push_back({dim.dimClass, OpFoldResult(iv), extent});
       for (auto [result, tile] : llvm::zip_equal(results, tiles))
         for (unsigned d = 0; d < tile.sizes.size(); ++d)
           if (classes.getClass(result, d) == dim.dimClass) {
@@ -146,6 +150,8 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
       Value place = tensor::ExtractSliceOp::create(builder, loc, out, tile.offsets, tile.sizes, strides);
       puller.setDestination(result, tile, place);
     }
+    if (func->hasAttr("kernel.online"))
+      emitOnlineReductions(func, classes, puller, builder, taken, onlineElements);
     SmallVector<Value> parts;
     for (auto [result, tile] : llvm::zip_equal(results, tiles))
       parts.push_back(puller.getTile(result, tile));

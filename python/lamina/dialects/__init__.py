@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mlir import ir
+
+
+@functools.cache
+def _register_classes() -> None:
+    """Tells MLIR where the classes of these dialects are; else it searches for them anew at every attribute."""
+    from mlir._mlir_libs._mlir import globals as registry
+
+    registry.append_dialect_search_prefix(__name__)
 
 
 def make_context() -> ir.Context:
@@ -14,6 +23,7 @@ def make_context() -> ir.Context:
 
     from lamina._lib import _lamina
 
+    _register_classes()
     context = ir.Context()
     _lamina.register_dialects(context)
     return context

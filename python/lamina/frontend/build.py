@@ -24,7 +24,7 @@ log = get_logger("frontend")
 
 @dataclass
 class Built:
-    """A program, and how to make its executable."""
+    """A program, and how to make its executable; it can be made once, as the program's constants are then dropped."""
 
     program: Program
     executable: Callable[[], Executable]
@@ -86,9 +86,15 @@ def build(
     )
     if split is not None:
         return Built(program, lambda: split.bound(program))
+    return Built(program, lambda: _compiled(program, options))
+
+
+def _compiled(program: Program, options: Options) -> Executable:
     from lamina.targets import get_target
 
-    return Built(program, lambda: get_target(options.target).compile(program))
+    executable = get_target(options.target).compile(program)
+    program.drop_constants()
+    return executable
 
 
 def _bounds(constants: Mapping[str, str], tensors: Mapping[str, torch.Tensor]) -> dict[str, Bounds]:

@@ -79,6 +79,7 @@ class Builder:
     def __init__(self, symbols: SymbolTable):
         self.symbols = symbols
         self._types: dict[tuple, ir.Type] = {}
+        self._literals: dict[tuple[str, torch.dtype], tuple[ir.Attribute, tuple[int, ...], Bounds]] = {}
         self.checks: list[tuple[str, Value]] = []
         self.outputs: list[Output] = []  # of the ATen call being imported
         self.bounds = BoundsAnalysis(symbols.range_of)
@@ -110,9 +111,19 @@ class Builder:
 
     def literal(self, value: Any, dtype: torch.dtype) -> Value:
         """A small constant tensor from anything that torch.tensor takes."""
-        tensor = torch.as_tensor(value, dtype=dtype)
+        # Numbers repeat; their text tells -0.0 from 0.0.
+        key = (repr(value), dtype) if isinstance(value, (bool, int, float)) else None
+        known = self._literals.get(key) if key is not None else None
+        if known is None:
+            known = self._dense(torch.as_tensor(value, dtype=dtype), dtype)
+            if key is not None:
+                self._literals[key] = known
+        dense, sizes, bounds = known
+        return Value(prim.constant(dense, results=[dense.type]), sizes, dtype, bounds=bounds)
+
+    def _dense(self, tensor: torch.Tensor, dtype: torch.dtype) -> tuple[ir.Attribute, tuple[int, ...], Bounds]:
+        """The attribute that holds a tensor, its sizes and the bounds of its elements."""
         sizes = tuple(tensor.shape)
-        type_ = self.type(sizes, dtype)
         bits = (
             tensor.contiguous().view(torch.int16).numpy().view(np.uint16) if dtype is torch.bfloat16 else tensor.numpy()
         )
@@ -120,7 +131,7 @@ class Builder:
             np.ascontiguousarray(bits).reshape(-1), type=self.element_type(dtype), shape=list(sizes)
         )
         bounds = of_elements(tensor.reshape(-1).tolist()) if dtype not in FLOATS and dtype is not torch.bool else None
-        return Value(prim.constant(dense, results=[type_]), sizes, dtype, bounds=bounds)
+        return dense, sizes, bounds
 
     def scalar(self, value: Scalar, dtype: torch.dtype) -> Value:
         """A 0-d constant; integers wrap around as in a conversion."""

@@ -16,7 +16,7 @@ import torch.fx
 from lamina.logging import get_logger
 from lamina.options import Options
 
-from .importer import IGNORED, Argument, UnsupportedNode, is_size_node, unsupported_reason
+from .importer import IGNORED, Argument, Reasons, UnsupportedNode, is_size_node, unsupported_reason
 from .locations import user_frame
 from .program import Input, Program
 from .results import ResultPlan
@@ -63,8 +63,9 @@ class SplitExecutable:
         self.options = options
         self.ranges = ranges
         self.eager: dict[torch.fx.Node, str] = {}
+        known: Reasons = {}
         for node in graph_module.graph.nodes:
-            reason = unsupported_reason(node)
+            reason = unsupported_reason(node, known)
             if reason is not None:
                 self.eager[node] = reason
         if error.node.op == "call_function":

@@ -20,7 +20,7 @@ from lamina.logging import get_logger
 
 from .bounds import Bounds
 from .builder import DTYPES, Builder, Output, Value
-from .locations import location, module_path, user_frame
+from .locations import Locations, module_path, user_frame
 from .sizes import NotAffine, Size, SymbolTable, is_unbacked, same_sizes, to_size, to_sizes
 from .table import Unsupported, lookup
 
@@ -86,7 +86,11 @@ class Imported:
     checks: list[str] = field(default_factory=list)
 
 
-def unsupported_reason(node: torch.fx.Node) -> Optional[str]:
+Reasons = dict[torch.fx.Node, Optional[str]]
+"""Why no prim values can be what a node gives, or None, of the nodes that were looked at: most are read several times."""
+
+
+def unsupported_reason(node: torch.fx.Node, known: Reasons) -> Optional[str]:
     """Why the table has no way to import this node, or None; a lowering may still refuse its arguments."""
     if node.op != "call_function" or is_size_node(node):
         return None
@@ -96,12 +100,14 @@ def unsupported_reason(node: torch.fx.Node) -> Optional[str]:
         return None
     if lookup(node.target) is None:
         return "the operator is not in the importer's table"
-    for part in (node, *node.all_input_nodes):
-        for fake in _tensors(part.meta.get("val")):
-            reason = _unimportable(fake)
-            if reason is not None:
-                return reason
-    for argument in node.all_input_nodes:
+    inputs = node.all_input_nodes
+    for part in (node, *inputs):
+        if part not in known:
+            reasons = (_unimportable(fake) for fake in _tensors(part.meta.get("val")))
+            known[part] = next((reason for reason in reasons if reason is not None), None)
+        if known[part] is not None:
+            return known[part]
+    for argument in inputs:
         if isinstance(argument.meta.get("val"), (torch.SymFloat, torch.SymBool)):
             return "an argument is a float or a truth computed from sizes"
     return None
@@ -216,6 +222,7 @@ class Importer:
         self.builder = Builder(self.symbols)
         self.values: dict[torch.fx.Node, Any] = {}
         self.arguments: list[Argument] = []
+        self._reasons: Reasons = {}
 
     def run(self, results: Sequence[tuple[torch.fx.Node, Sequence[int]]]) -> Imported:
         context = dialects.make_context()
@@ -227,13 +234,14 @@ class Importer:
             types = [b.type([a.sizes[k] for k in a.permutation], a.dtype) for a in self.arguments]
             with ir.InsertionPoint(module.body):
                 main = func.FuncOp("main", ir.FunctionType.get(types, []))
-            block = main.add_entry_block([location(a.node, context) for a in self.arguments])
+            locations = Locations(context)
+            block = main.add_entry_block([locations.of(a.node) for a in self.arguments])
             with ir.InsertionPoint(block):
                 self._bind_arguments(block)
-                self._import_nodes(context)
+                self._import_nodes(locations)
                 values = []
                 for node, permutation in results:
-                    with location(node, context):
+                    with locations.of(node):
                         values.append(b.transpose(self._tensor_result(node), permutation))
                 values += [check for _, check in b.checks]
                 func.ReturnOp([value.ir for value in values])
@@ -338,12 +346,12 @@ class Importer:
 
     # ---- nodes
 
-    def _import_nodes(self, context: ir.Context) -> None:
+    def _import_nodes(self, locations: Locations) -> None:
         for node in self.graph_module.graph.nodes:
             if node in self.values or node.op == "output":
                 continue
             try:
-                with location(node, context):
+                with locations.of(node):
                     self.values[node] = self._import_node(node)
             except NotAffine as error:
                 raise UnsupportedNode(node, f"a size is no affine expression: {error}") from error
@@ -371,7 +379,7 @@ class Importer:
             return to_size(meta) if isinstance(meta, (torch.SymInt, int)) and not isinstance(meta, bool) else meta
         if node.target in IGNORED:
             return None
-        reason = unsupported_reason(node)
+        reason = unsupported_reason(node, self._reasons)
         if reason is not None:
             raise UnsupportedNode(node, reason)
         b = self.builder

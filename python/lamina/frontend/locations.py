@@ -92,19 +92,33 @@ def user_frame(node: torch.fx.Node) -> Optional[Frame]:
 def module_path(node: torch.fx.Node) -> str:
     """The innermost nn.Module that the node comes from, such as ``transformer.h.0.mlp``; empty at top level."""
     stack = node.meta.get("nn_module_stack")
-    if not stack:
-        return ""
-    path = list(stack.values())[-1][0]
+    return _plain_path(next(reversed(stack.values()))[0]) if stack else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _plain_path(path: str) -> str:
+    """A module path without Dynamo's ways of writing one."""
     return re.sub(
         r"L\['self'\]\.?|_modules\['([^']+)'\]\.?|^self\.?", lambda m: (m[1] or "") + ("." if m[1] else ""), path
     ).strip(".")
 
 
-def location(node: torch.fx.Node, context: ir.Context) -> ir.Location:
-    """The location of a node: its name, fused with the module path, at the user's line."""
-    frame = user_frame(node)
-    place = ir.Location.file(frame.file, frame.line, 0, context) if frame else ir.Location.unknown(context)
-    path = module_path(node)
-    if path:
-        place = ir.Location.name(path, place, context)
-    return ir.Location.name(node.name, place, context)
+class Locations:
+    """Makes the locations of nodes in one context."""
+
+    def __init__(self, context: ir.Context):
+        self.context = context
+        self._places: dict[tuple[Optional[Frame], str], ir.Location] = {}
+
+    def of(self, node: torch.fx.Node) -> ir.Location:
+        """The location of a node: its name, fused with the module path, at the user's line."""
+        key = user_frame(node), module_path(node)
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = self._place(*key)
+        return ir.Location.name(node.name, place, self.context)
+
+    def _place(self, frame: Optional[Frame], path: str) -> ir.Location:
+        unknown = ir.Location.unknown(self.context)
+        place = ir.Location.file(frame.file, frame.line, 0, self.context) if frame else unknown
+        return ir.Location.name(path, place, self.context) if path else place

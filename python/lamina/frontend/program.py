@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Optional, Protocol, Union
@@ -108,7 +109,7 @@ class Program:
         arguments: arguments of @main, in order.
         sources: of each argument that is no frozen constant, in order, where a call finds it: the number of a leaf of the
             user's arguments, or the key of a tensor (a buffer that is written to, a weight that is not frozen).
-        tensors: the program's own tensors by key: frozen constants and others.
+        tensors: the program's own tensors by key: frozen constants, until there is an executable, and others.
         inputs: leaves of the user's arguments.
         results: results of @main less the checks.
         returned: leaves of what the user gets.
@@ -136,3 +137,19 @@ class Program:
     out_spec: Optional[pytree.TreeSpec]
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     graph: Optional[torch.fx.GraphModule] = None
+
+    def own_bytes(self) -> int:
+        """Bytes of the program's own tensors: weights, buffers, constants."""
+        sources = iter(self.sources)
+        own = {}
+        for argument in self.arguments:
+            key = argument.constant if argument.constant is not None else next(sources)
+            if isinstance(key, str):
+                own[key] = math.prod(int(size) for size in argument.sizes) * argument.dtype.itemsize
+        return sum(own.values())
+
+    def drop_constants(self) -> None:
+        """Forgets the frozen constants: an executable has those that it reads, and most are read only to be packed."""
+        keys = {source for source in self.sources if isinstance(source, str)}
+        keys |= {mutation.key for mutation in self.mutations} | {returned.key for returned in self.returned}
+        self.tensors = {key: tensor for key, tensor in self.tensors.items() if key in keys}

@@ -35,6 +35,8 @@ class NotAffine(Exception):
 
 def to_size(value: Union[int, torch.SymInt, sympy.Expr]) -> Size:
     """An int or SymInt of torch as a size."""
+    if type(value) is int:
+        return value
     if isinstance(value, torch.SymInt):
         value = value.node.expr
     if isinstance(value, sympy.Expr):
@@ -43,7 +45,7 @@ def to_size(value: Union[int, torch.SymInt, sympy.Expr]) -> Size:
 
 
 def to_sizes(values: Iterable[Union[int, torch.SymInt, sympy.Expr]]) -> tuple[Size, ...]:
-    return tuple(to_size(value) for value in values)
+    return tuple([to_size(value) for value in values])
 
 
 def normalise(size: Size) -> Size:

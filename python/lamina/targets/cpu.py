@@ -227,7 +227,7 @@ class CPUTarget:
             (
                 "fused",
                 # Canonicalisation would join split reductions again.
-                f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,"
+                f"func.func(lamina-simplify-reshapes,lamina-derive-attention),{clean},lamina-hoist-constants,"
                 f"func.func(lamina-split-reductions{{{parallel}}}),lamina-fuse-kernels{{{fuse}}}",
             ),
             ("planned", "lamina-plan-memory"),
@@ -237,7 +237,7 @@ class CPUTarget:
             (
                 "loops",
                 f"lamina-lower-contractions{{{contract}}},lamina-vectorize-loops{{vector-bits={d.vector_bits}}},{clean},"
-                f"lamina-expand-math,lamina-expand-bf16,lamina-lower-grid,lamina-lower-host,{clean}",
+                f"lamina-expand-math,lamina-expand-bf16,lamina-expand-bools,lamina-lower-grid,lamina-lower-host,{clean}",
             ),
             ("llvm", "lamina-cpu-to-llvm"),
         ]
@@ -369,6 +369,9 @@ class CPUExecutable:
             with timed(log, "constants"):
                 self._library.call("init", pointers, (), arena.data_ptr())
             constants.update(computed)
+        with timed(log, "link"):
+            self._library.address("main")
+        _lamina.release_resident_pages()
         main = binary.entries["main"]
         self._keep = [constants[key] for key in main.arguments if key is not None]
         self._fixed = [None if key is None else constants[key].data_ptr() for key in main.arguments]

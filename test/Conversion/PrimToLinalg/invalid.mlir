@@ -25,10 +25,3 @@ func.func @unranked(%x: tensor<*xf32>) -> tensor<*xf32> {
   return %x : tensor<*xf32>
 }
 
-// -----
-
-kernel.func @sort(%x: tensor<4xf32>, %o: tensor<4xf32>) attributes {outs = 1} {
-  // expected-error@+1 {{prim.sort}}
-  %0:2 = prim.sort %x dim 0 descending true : tensor<4xf32>
-  kernel.return %0#0 : tensor<4xf32>
-}

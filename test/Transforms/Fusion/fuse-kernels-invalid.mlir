@@ -18,14 +18,6 @@ func.func @phase(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-func.func @two_results(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{cannot be put in a kernel}}
-  %0, %1 = prim.sort %x dim 0 descending false : tensor<4xf32>
-  return %0 : tensor<4xf32>
-}
-
-// -----
-
 // expected-error@+1 {{argument 0 is no ranked tensor}}
 func.func @scalar(%x: f32) -> f32 {
   return %x : f32

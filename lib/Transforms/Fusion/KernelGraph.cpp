@@ -44,16 +44,6 @@ OpRole lamina::getRole(Operation *op) {
   return OpRole::Reader;
 }
 
-Exprs lamina::getRowMajorStrides(ArrayRef<AffineExpr> sizes, MLIRContext *context) {
-  Exprs strides(sizes.size());
-  AffineExpr stride = getAffineConstantExpr(1, context);
-  for (int64_t i = sizes.size() - 1; i >= 0; --i) {
-    strides[i] = stride;
-    stride = simplifySize(stride * sizes[i]);
-  }
-  return strides;
-}
-
 static bool isOne(AffineExpr expr) {
   auto constant = dyn_cast<AffineConstantExpr>(expr);
   return constant && constant.getValue() == 1;

@@ -120,8 +120,8 @@ OpFoldResult OnlineEmitter::getExtent() {
   llvm_unreachable("a reduced dimension is some operand's");
 }
 
-/// The part of the reduced dimension that a mask made of indices leaves some row of this program, begin and end rounded to a
-/// multiple: what lies beyond is masked all the same.
+/// The part of the reduced dimension that a mask made of indices leaves some row of this program, begin and end rounded
+/// to a multiple: what lies beyond is masked all the same.
 std::pair<OpFoldResult, OpFoldResult> OnlineEmitter::getRange(int64_t multiple) {
   MLIRContext *context = builder.getContext();
   Location loc = func.getLoc();
@@ -164,10 +164,12 @@ std::pair<OpFoldResult, OpFoldResult> OnlineEmitter::getRange(int64_t multiple) 
       begin = affine::makeComposedFoldedAffineMax(builder, loc, choices, operands);
   }
   if (multiple > 1) {
-    AffineExpr d = getAffineDimExpr(0, context), s = getAffineSymbolExpr(0, context), zero = getAffineConstantExpr(0, context);
+    AffineExpr d = getAffineDimExpr(0, context), s = getAffineSymbolExpr(0, context),
+               zero = getAffineConstantExpr(0, context);
     auto map = [&](ArrayRef<AffineExpr> exprs) { return AffineMap::get(1, 1, exprs, context); };
     OpFoldResult extent = getExtent();
-    begin = affine::makeComposedFoldedAffineApply(builder, loc, map({d.floorDiv(multiple) * multiple}), {begin, extent});
+    begin =
+        affine::makeComposedFoldedAffineApply(builder, loc, map({d.floorDiv(multiple) * multiple}), {begin, extent});
     end = affine::makeComposedFoldedAffineMax(builder, loc, map({d, zero}), {end, extent});
     end = affine::makeComposedFoldedAffineMin(builder, loc, map({d.ceilDiv(multiple) * multiple, s}), {end, extent});
   }
@@ -180,7 +182,8 @@ std::pair<Value, Value> OnlineEmitter::combineMax(Value before, Value ofBlock) {
   Location loc = before.getLoc();
   auto type = cast<RankedTensorType>(before.getType());
   AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  Value place = tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, before), type.getElementType());
+  Value place =
+      tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, before), type.getElementType());
   SmallVector<utils::IteratorType> kinds(type.getRank(), utils::IteratorType::parallel);
   auto body = [](OpBuilder &b, Location loc, ValueRange args) {
     auto constant = [&](double number) -> Value {
@@ -193,8 +196,8 @@ std::pair<Value, Value> OnlineEmitter::combineMax(Value before, Value ofBlock) {
     factor = arith::SelectOp::create(b, loc, empty, constant(0.0), factor);
     linalg::YieldOp::create(b, loc, ValueRange{factor, after});
   };
-  auto op = linalg::GenericOp::create(builder, loc, TypeRange{type, type}, ValueRange{ofBlock}, ValueRange{place, before},
-                                      SmallVector<AffineMap>(3, identity), kinds, body);
+  auto op = linalg::GenericOp::create(builder, loc, TypeRange{type, type}, ValueRange{ofBlock},
+                                      ValueRange{place, before}, SmallVector<AffineMap>(3, identity), kinds, body);
   return {op.getResult(1), op.getResult(0)};
 }
 
@@ -246,8 +249,7 @@ void OnlineEmitter::run(int64_t block, bool wholeBlocks) {
     starts.push_back(puller.makeInit(total.value(), total.tile));
   auto [begin, end] = getRange(wholeBlocks ? block : 1);
   auto index = [&](OpFoldResult value) { return getValueOrCreateConstantIndexOp(builder, loc, value); };
-  auto loop = scf::ForOp::create(builder, loc, index(begin), index(end),
-                                 index(builder.getIndexAttr(block)), starts);
+  auto loop = scf::ForOp::create(builder, loc, index(begin), index(end), index(builder.getIndexAttr(block)), starts);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
@@ -258,8 +260,7 @@ void OnlineEmitter::run(int64_t block, bool wholeBlocks) {
       AffineExpr d, s;
       bindDims(builder.getContext(), d);
       bindSymbols(builder.getContext(), s);
-      AffineMap least =
-          AffineMap::get(1, 1, {builder.getAffineConstantExpr(block), s - d}, builder.getContext());
+      AffineMap least = AffineMap::get(1, 1, {builder.getAffineConstantExpr(block), s - d}, builder.getContext());
       size = affine::makeComposedFoldedAffineMin(builder, loc, least, {offset, end});
     }
     // Tiles of a block are no use after the loop.

@@ -14,7 +14,8 @@ struct ClassTile {
 };
 
 /// Emits the reductions of a kernel marked `kernel.online` as one loop over blocks of `block` elements of the dimension
-/// that they reduce (all at multiples of it, if `wholeBlocks`), with the results so far carried from block to block, and gives `puller` their tiles.
+/// that they reduce (all at multiples of it, if `wholeBlocks`), with the results so far carried from block to block,
+/// and gives `puller` their tiles.
 ///
 /// Per block: the maximum m' of the maximum so far m and the block's; what was summed so far is scaled by exp(m - m');
 /// then the block's terms, which are linear in exp(x - m'), are added.

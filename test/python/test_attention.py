@@ -11,6 +11,7 @@ import lamina
 from lamina.compiler import copy_module
 from lamina.frontend.call import CallableProgram
 from lamina.frontend.export import import_program
+from lamina.targets.cpu import CPUTarget
 from lamina.targets.cuda import CUDATarget, verify_ttir
 
 INF = float("inf")
@@ -220,6 +221,18 @@ def test_masks_as_arguments(dtype):
         actual, launches, _ = run(function, *args)
         assert len(launches) == 1
         check(actual, function, *args)
+
+
+def test_one_program_with_many_keys():
+    """No buffer is as long as the keys, even where there is nothing to deal out."""
+    q, k, v = random(8, 16), random(20000, 16, seed=1), random(20000, 16, seed=2)
+    program = import_program(Module(plain), (q, k, v))
+    module = copy_module(program.module)
+    for _ in CPUTarget().lower(module, until="tiled"):
+        pass
+    assert "scf.for" in str(module) and "tensor<8x20000xf32>" not in str(module)
+    actual, _, _ = run(plain, q, k, v)
+    check(actual, plain, q, k, v)
 
 
 def test_key_padding():

@@ -39,11 +39,16 @@ public:
       tileReduction();
     else
       tilePointwise();
-    // A dimension of one tile is no grid dimension.
-    llvm::erase_if(grid, [](const GridDim &dim) {
+    // A dimension of one tile is no grid dimension; but an online kernel has a program's loop even if it is one.
+    auto isOneTile = [](const GridDim &dim) {
       auto size = dyn_cast<AffineConstantExpr>(dim.size);
       return dim.tile == 0 || (size && size.getValue() != 0 && dim.tile >= size.getValue());
-    });
+    };
+    bool isOnline = func->hasAttr("kernel.online") && !grid.empty() && llvm::all_of(grid, isOneTile);
+    if (isOnline)
+      grid.erase(grid.begin(), grid.end() - 1);
+    else
+      llvm::erase_if(grid, isOneTile);
     if (target.blockTiles)
       for (GridDim &dim : grid)
         dim.tile = llvm::bit_floor(static_cast<uint64_t>(dim.tile));

@@ -223,6 +223,16 @@ def test_masks_as_arguments(dtype):
         check(actual, function, *args)
 
 
+def test_sizes_of_one():
+    """Every dimension of size 1, in turn and together."""
+    for mask in range(16):
+        b, s, t, d = (1 if mask >> bit & 1 else 5 for bit in range(4))
+        args = [random(b, 2, n, d, seed=i) for i, n in enumerate((s, t, t))]
+        for function in (plain, sdpa_causal):
+            actual, _, _ = run(function, *args)
+            check(actual, function, *args)
+
+
 def test_one_program_with_many_keys():
     """No buffer is as long as the keys, even where there is nothing to deal out."""
     q, k, v = random(8, 16), random(20000, 16, seed=1), random(20000, 16, seed=2)

@@ -29,8 +29,8 @@ public:
     keepShared();
     if (target.blockTiles)
       tileBlocks();
-    else if (func->hasAttr("kernel.online"))
-      tileOnline(findMarked("lamina.contraction"));
+    else if (linalg::LinalgOp op = findMarked("lamina.contraction"); op && func->hasAttr("kernel.online"))
+      tileOnline(op);
     else if (linalg::LinalgOp op = findMarked("lamina.convolution"))
       tileConvolution(op);
     else if (linalg::LinalgOp op = findMarked("lamina.contraction"))

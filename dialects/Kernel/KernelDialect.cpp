@@ -55,11 +55,16 @@ LogicalResult FuncOp::verify() {
     return emitOpError("has results; a kernel writes its outputs to its last arguments");
   if (getBody().empty())
     return emitOpError("has no body");
+  if (!getBody().hasOneBlock())
+    return emitOpError("has more than one block");
+  if (Block &block = getBody().front(); block.empty() || !isa<ReturnOp>(block.back()))
+    return emitOpError("does not end with kernel.return");
   if (getOuts() > getNumArguments())
     return emitOpError("outs is ") << getOuts() << ", but there are " << getNumArguments() << " arguments";
   for (unsigned i = 0; i < getNumArguments(); ++i) {
-    auto type = dyn_cast<RankedTensorType>(getArgumentTypes()[i]);
-    if (type && !type.hasStaticShape() && !getArgAttr(i, "prim.sizes"))
+    if (!isa<RankedTensorType, MemRefType>(getArgumentTypes()[i]))
+      return emitOpError("argument ") << i << " is no ranked tensor or memref";
+    if (!cast<ShapedType>(getArgumentTypes()[i]).hasStaticShape() && !getArgAttr(i, "prim.sizes"))
       return emitOpError("argument ") << i << " has a dynamic size and no prim.sizes";
   }
   return success();

@@ -29,7 +29,8 @@ class Kernel_Op<string mnemonic, list<Trait> traits = []> : Op<Kernel_Dialect, m
 def Kernel_FuncOp : Kernel_Op<"func", [AffineScope, AutomaticAllocationScope, IsolatedFromAbove, FunctionOpInterface]> {
   let summary = "a kernel in destination-passing style: arguments are inputs, then `outs` outputs";
   let description = [{
-    Argument attributes: `prim.sizes` (required where the type has ?),
+    Arguments are ranked tensors, then memrefs; the body is one block. Argument
+    attributes: `prim.sizes` (required where the type has ?),
     `kernel.strides` (an affine map like it; absent means row-major
     contiguous). After tiling the attribute `kernel.grid` holds the number of
     programs in each grid dimension as an affine map over the symbols.

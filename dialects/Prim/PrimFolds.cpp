@@ -379,6 +379,13 @@ static SmallVector<int64_t> compose(ArrayRef<int64_t> outer, ArrayRef<int64_t> i
   return llvm::map_to_vector(inner, [&](int64_t dim) { return outer[dim]; });
 }
 
+OpFoldResult IotaOp::fold(FoldAdaptor) {
+  // Along a dimension of size 1 the only index is 0.
+  if (getType().getDimSize(getDim()) != 1 || !getType().hasStaticShape())
+    return {};
+  return DenseElementsAttr::get(getType(), Builder(getContext()).getZeroAttr(getType().getElementType()));
+}
+
 OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
   if (isIdentity(getDims()))
     if (OpFoldResult same = sameType(getOperand(), getType()))

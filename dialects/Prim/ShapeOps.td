@@ -67,6 +67,7 @@ def Prim_IotaOp : Prim_Op<"iota"> {
   let arguments = (ins I64Attr:$dim, OptionalAttr<AffineMapAttr>:$sizes);
   let results = (outs Prim_NumberTensor:$result);
   let assemblyFormat = "$dim (`sizes` custom<Exprs>($sizes)^)? attr-dict `:` type($result)";
+  let hasFolder = 1;
   let hasVerifier = 1;
 }
 def Prim_BroadcastOp : Prim_Op<"broadcast"> {

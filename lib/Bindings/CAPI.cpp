@@ -118,10 +118,18 @@ LaminaExecutable *laminaExecutableLoad(const MlirStringRef *objects, intptr_t co
   std::vector<std::string> copies;
   for (intptr_t i = 0; i < count; ++i)
     copies.push_back(unwrap(objects[i]).str());
-  auto executable = cpu::Executable::load(copies);
+  std::unique_ptr<cpu::Executable> executable;
+  std::string message;
+  bool finished = runSafely([&] {
+    auto loaded = cpu::Executable::load(copies);
+    if (loaded)
+      executable = std::move(*loaded);
+    else
+      message = llvm::toString(loaded.takeError());
+  });
   if (executable)
-    return new LaminaExecutable{std::move(*executable)};
-  Sink{error, errorData}(llvm::toString(executable.takeError()));
+    return new LaminaExecutable{std::move(executable)};
+  Sink{error, errorData}(finished ? message : "the linker crashed");
   return nullptr;
 }
 
@@ -129,9 +137,17 @@ void laminaExecutableDestroy(LaminaExecutable *executable) { delete executable; 
 
 void *laminaExecutableLookup(LaminaExecutable *executable, MlirStringRef name, MlirStringCallback error,
                              void *errorData) {
-  auto address = executable->executable->lookup(unwrap(name));
-  if (address)
-    return *address;
-  Sink{error, errorData}(llvm::toString(address.takeError()));
-  return nullptr;
+  void *result = nullptr;
+  std::string message;
+  // The first lookup links.
+  bool finished = runSafely([&] {
+    auto address = executable->executable->lookup(unwrap(name));
+    if (address)
+      result = *address;
+    else
+      message = llvm::toString(address.takeError());
+  });
+  if (!result)
+    Sink{error, errorData}(finished ? message : "the linker crashed");
+  return result;
 }

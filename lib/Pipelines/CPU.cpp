@@ -1,8 +1,8 @@
 // The named pipelines of the CPU target.
 #include "lib/Pipelines/Pipelines.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "llvm/Support/ErrorHandling.h"
 
 using namespace mlir;
 
@@ -21,9 +21,14 @@ static constexpr llvm::StringLiteral kToLLVM =
 
 void lamina::registerCPUPipelines() {
   // Parsed when it is used, as upstream's passes may be registered after Lamina's.
-  PassPipelineRegistration<>("lamina-cpu-to-llvm", "functions on memrefs and vectors become the LLVM dialect",
-                             [](OpPassManager &passes) {
-                               if (failed(parsePassPipeline(kToLLVM, passes)))
-                                 llvm::report_fatal_error("upstream's passes are not registered");
-                             });
+  registerPassPipeline(
+      "lamina-cpu-to-llvm", "functions on memrefs and vectors become the LLVM dialect",
+      [](OpPassManager &passes, StringRef options, function_ref<LogicalResult(const Twine &)> error) -> LogicalResult {
+        if (!options.empty())
+          return error("lamina-cpu-to-llvm has no options");
+        if (passes.getOpName().value_or("") != ModuleOp::getOperationName())
+          return error("lamina-cpu-to-llvm is a pipeline of builtin.module");
+        return parsePassPipeline(kToLLVM, passes);
+      },
+      [](function_ref<void(const mlir::detail::PassOptions &)> visit) { visit(mlir::detail::PassOptions()); });
 }

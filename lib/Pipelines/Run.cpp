@@ -56,9 +56,13 @@ RunResult lamina::runCollecting(MLIRContext *context, llvm::function_ref<bool()>
   if (threads)
     context->disableMultithreading();
   bool succeeded = false;
-  bool finished = runSafely([&] { succeeded = work(); });
-  if (!finished)
+  std::string reason;
+  bool finished = runSafely([&] { succeeded = work(); }, &reason);
+  if (!finished) {
+    if (!reason.empty())
+      message += reason + "\n";
     return {RunStatus::Crash, message};
+  }
   if (threads)
     context->enableMultithreading();
   while (!message.empty() && message.back() == '\n')
@@ -97,7 +101,34 @@ RunResult lamina::runPipeline(Operation *op, StringRef pipeline) {
   return result;
 }
 
+/// Whether brackets are nested deeper than any program needs: what is made of them is later printed and destroyed by
+/// recursion on the caller's stack.
+static bool isNestedTooDeeply(StringRef text) {
+  constexpr int kMost = 1000;
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char letter = text[i], before = i ? text[i - 1] : ' ', after = i + 1 < text.size() ? text[i + 1] : ' ';
+    if (letter == '"') {
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        if (text[i] == '\\')
+          ++i;
+    } else if (letter == '/' && after == '/') {
+      i = std::min(text.find('\n', i), text.size());
+    } else {
+      // Of a comparison or an arrow, these are no brackets.
+      bool isOperator = (letter == '<' && after == '=') || (letter == '>' && (after == '=' || before == '-'));
+      if (!isOperator && StringRef("([{<").contains(letter) && ++depth > kMost)
+        return true;
+      if (!isOperator && StringRef(")]}>").contains(letter))
+        depth = std::max(depth - 1, 0);
+    }
+  }
+  return false;
+}
+
 RunResult lamina::parseModule(MLIRContext *context, StringRef text, StringRef name, OwningOpRef<ModuleOp> &result) {
+  if (isNestedTooDeeply(text))
+    return {RunStatus::Failure, (name + ": error: brackets are nested too deeply").str()};
   ModuleOp module;
   RunResult run = runCollecting(context, [&] {
     ParserConfig config(context);

@@ -6,6 +6,7 @@ include "mlir/Pass/PassBase.td"
 def CrashForTest : Pass<"lamina-crash-for-test"> {
   let summary = "crashes, so that recovery from crashes can be tested";
   let options = [Option<"kind", "kind", "std::string", "\"assert\"",
-    "assert: a failed assertion; segfault: an access through a null pointer; error: no crash, but a diagnostic">];
+    "assert: a failed assertion; segfault: an access through a null pointer; fatal: LLVM's fatal error, which exits; "
+    "overflow: recursion without end; error: no crash, but a diagnostic">];
 }
 #endif

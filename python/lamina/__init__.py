@@ -11,6 +11,7 @@ _LAZY = {
     "Options": "lamina.options",
     "compile": "lamina.frontend.export",
     "import_program": "lamina.frontend.export",
+    "load": "lamina_runtime",
 }
 
 __all__ = sorted(_LAZY)

@@ -20,9 +20,10 @@ import struct
 import tempfile
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, TypeVar
 
 from lamina.logging import get_logger
 
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 
 log = get_logger("cache")
 
-FORMAT = "1"
+T = TypeVar("T")
+
+FORMAT = "2"
 """Of keys and of entries; entries of other formats are never read."""
 
 _MAGIC = b"LAMINA\x00" + FORMAT.encode()
@@ -97,8 +100,13 @@ def key_of(module: Any, *settings: Any) -> str:
         settings: values whose repr says all about how it is compiled.
     """
     text = module.operation.get_asm(enable_debug_info=False, print_generic_op_form=True, assume_verified=True)
+    return digest_of(compiler_identity(), *(repr(setting) for setting in settings), text)
+
+
+def digest_of(*parts: str) -> str:
+    """The key of some text. No two lists of parts have one key."""
     digest = hashlib.sha256()
-    for part in (compiler_identity(), *(repr(setting) for setting in settings), text):
+    for part in parts:
         data = part.encode()
         digest.update(struct.pack("<Q", len(data)))
         digest.update(data)
@@ -108,15 +116,42 @@ def key_of(module: Any, *settings: Any) -> str:
 # ---- entries
 
 
-def pack(binary: CPUBinary) -> bytes:
-    """A binary as an entry: magic, SHA-256 of the rest, length of a JSON header, the header, the objects."""
-    header = {
-        "objects": [len(data) for data in binary.objects],
-        "entries": {name: asdict(entry) for name, entry in binary.entries.items()},
-    }
-    text = json.dumps(header, sort_keys=True).encode()
-    body = b"".join([struct.pack("<Q", len(text)), text, *binary.objects])
+def pack_parts(header: dict[str, Any], parts: Sequence[bytes]) -> bytes:
+    """Plain data and some bytes as an entry: magic, SHA-256 of the rest, length of a JSON header, the header, the parts."""
+    text = json.dumps({**header, "parts": [len(part) for part in parts]}, sort_keys=True).encode()
+    body = b"".join([struct.pack("<Q", len(text)), text, *parts])
     return _MAGIC + hashlib.sha256(body).digest() + body
+
+
+def unpack_parts(data: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    """What pack_parts was given.
+
+    Raises:
+        ValueError: the data is no entry, or is damaged.
+    """
+    start = len(_MAGIC) + 32
+    if not data.startswith(_MAGIC):
+        raise ValueError("it is no entry")
+    if hashlib.sha256(data[start:]).digest() != data[len(_MAGIC) : start]:
+        raise ValueError("its checksum is wrong")
+    (length,) = struct.unpack_from("<Q", data, start)
+    place = start + 8 + length
+    try:
+        header = json.loads(data[start + 8 : place])
+        parts = []
+        for size in header.pop("parts"):
+            parts.append(data[place : place + size])
+            place += size
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"its header is wrong: {error}") from error
+    if place != len(data):
+        raise ValueError("its sizes are wrong")
+    return header, parts
+
+
+def pack(binary: CPUBinary) -> bytes:
+    """A binary of the CPU as an entry."""
+    return pack_parts({"entries": {name: asdict(entry) for name, entry in binary.entries.items()}}, binary.objects)
 
 
 def unpack(data: bytes) -> CPUBinary:
@@ -127,29 +162,25 @@ def unpack(data: bytes) -> CPUBinary:
     """
     from lamina.targets.cpu import CPUBinary, Entry
 
-    start = len(_MAGIC) + 32
-    if not data.startswith(_MAGIC):
-        raise ValueError("it is no entry")
-    if hashlib.sha256(data[start:]).digest() != data[len(_MAGIC) : start]:
-        raise ValueError("its checksum is wrong")
-    (length,) = struct.unpack_from("<Q", data, start)
-    place = start + 8 + length
+    header, objects = unpack_parts(data)
     try:
-        header = json.loads(data[start + 8 : place])
-        entries = {name: Entry(**fields) for name, fields in header["entries"].items()}
-        objects = []
-        for size in header["objects"]:
-            objects.append(data[place : place + size])
-            place += size
+        return CPUBinary(objects, {name: Entry(**fields) for name, fields in header["entries"].items()})
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"its header is wrong: {error}") from error
-    if place != len(data):
-        raise ValueError("its sizes are wrong")
-    return CPUBinary(objects, entries)
 
 
 def load(key: str) -> Optional[CPUBinary]:
-    """The binary of a key, or None. A damaged entry is removed."""
+    """The CPU's binary of a key, or None. A damaged entry is removed."""
+    return load_entry(key, unpack)
+
+
+def store(key: str, binary: CPUBinary) -> None:
+    """Keeps a binary of the CPU. If that fails, a warning is given once, and all goes on without."""
+    store_entry(key, pack(binary))
+
+
+def load_entry(key: str, unpack: Callable[[bytes], T]) -> Optional[T]:
+    """What `unpack` makes of the entry of a key. None if there is none, or if it raised ValueError: then it is removed."""
     path = _path(key)
     try:
         if not _is_ours(path.parent):
@@ -159,7 +190,7 @@ def load(key: str) -> Optional[CPUBinary]:
         log.debug("miss %s", key[:16])
         return None
     try:
-        binary = unpack(data)
+        value = unpack(data)
     except ValueError as error:
         log.debug("the entry %s is damaged: %s; it is made again", path, error)
         _remove(path)
@@ -169,12 +200,11 @@ def load(key: str) -> Optional[CPUBinary]:
     except OSError:
         pass
     log.debug("hit %s, %d bytes", key[:16], len(data))
-    return binary
+    return value
 
 
-def store(key: str, binary: CPUBinary) -> None:
-    """Keeps a binary. If that fails, a warning is given once, and all goes on without."""
-    data = pack(binary)
+def store_entry(key: str, data: bytes) -> None:
+    """Keeps an entry. If that fails, a warning is given once, and all goes on without."""
     if len(data) > limit():
         log.debug("%s is not kept: %d bytes are more than the cache may hold", key[:16], len(data))
         return

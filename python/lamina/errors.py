@@ -75,10 +75,10 @@ class CompileError(RuntimeError):
         )
 
     @staticmethod
-    def from_crash(message: str, phase: str) -> CompileError:
+    def from_crash(message: str, phase: str) -> CompilerCrash:
         """The error of a compiler that failed an assertion on the way to a phase."""
         place = find_place(message)
-        return CompileError(
+        return CompilerCrash(
             f"the compiler crashed on the way to the phase {phase!r}",
             op=place.op,
             location=place.location,
@@ -86,6 +86,10 @@ class CompileError(RuntimeError):
             module=place.module,
             details=message,
         )
+
+
+class CompilerCrash(CompileError):
+    """A compiler that failed an assertion, or died; the process that called it lives on."""
 
 
 class Place(NamedTuple):

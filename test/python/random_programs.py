@@ -27,14 +27,11 @@ from lamina import reference
 from lamina._lib import _lamina
 from lamina.reference.values import Array, get_dtype
 from lamina.targets.cpu import CPUDescription, CPUExecutable, CPUTarget, _evaluator
-from strategies import FAMILIES, Program, prim_modules
+from strategies import Program, prim_modules
 
 SETTINGS = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], print_blob=False
 )
-
-NOT_COMPILED = {"sort": "the CPU target has no lowering of prim.sort"}
-"""Families of ops that only the interpreter runs, and why."""
 
 
 class SmallTarget(CPUTarget):
@@ -251,7 +248,7 @@ def _search(start: int, examples: int, folder: Path) -> None:
 
     @seed(start)
     @settings(SETTINGS, max_examples=examples, database=None, phases=[Phase.generate])
-    @given(prim_modules(families=[family for family in FAMILIES if family not in NOT_COMPILED]))
+    @given(prim_modules())
     def attempt(program: Program) -> None:
         nonlocal count
         count += 1

@@ -9,6 +9,7 @@ floats are clamped before they become integers, indices are in range, dimensions
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -469,7 +470,7 @@ def transpose(b: Builder) -> None:
 def reshape(b: Builder) -> None:
     x = b.operand()
     sizes = list(x.sizes)
-    change = b.choose(["flatten", "insert", "drop", "merge", "split"])
+    change = b.choose(["flatten", "insert", "drop", "merge", "split", "regroup"])
     if change == "flatten":
         total = Size.constant(1)
         for size in sizes:
@@ -492,6 +493,11 @@ def reshape(b: Builder) -> None:
         if splits:
             dim, factor = b.choose(splits)
             sizes[dim : dim + 1] = [sizes[dim].divide("floordiv", factor), Size.constant(factor)][:: b.choose([1, -1])]
+    elif change == "regroup" and all(size.is_static for size in sizes):
+        # Often without common factors, as 6x4 and 8x3.
+        count = math.prod(size.value for size in sizes)
+        inner = b.choose([n for n in range(1, count + 1) if count % n == 0] or [1])
+        sizes = [Size.constant(count // inner), Size.constant(inner)]
     if len(sizes) <= MAX_RANK:
         attr = f" sizes {get_exprs(sizes)}" if has_dynamic(sizes) else ""
         b.emit(f"prim.reshape {x.name}{attr} : {x.type} to {get_type(x.dtype, sizes)}", [x], x.dtype, sizes)

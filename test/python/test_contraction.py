@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from contraction_harness import DTYPES, Case, check, random
+from contraction_harness import Case, Program, check, random
+from lamina.targets.cpu import CPUDescription
 
 SIZES = [1, 3, 5, 8, 17, 31, 48, 50, 64, 100, 129]
 
@@ -164,32 +165,96 @@ def test_einsums(layout):
     check(cases, references)
 
 
-@pytest.mark.parametrize("element", ["f32", "bf16"])
-def test_packed(element):
-    """B comes in zero-padded panels."""
+def to_panels(b: np.ndarray, width: int, together: int = 1) -> np.ndarray:
+    """B [k, n] as panels [n / width, k / together, width, together]."""
+    k, n = b.shape
+    panels = b.reshape(k // together, together, n // width, width)
+    return np.ascontiguousarray(panels.transpose(2, 0, 3, 1))
+
+
+def panel_cases(element: str, widths: list[int], together: int) -> tuple[list[Case], list]:
+    """Contractions with a B in panels; A's rows contiguous or in two loops that are apart in memory."""
     rng = np.random.default_rng(7)
     cases, references = [], []
-    for width, (m, n, k), kind in itertools.product(
-        [16, 48, 64], [(21, 50, 37), (1, 100, 20), (64, 96, 64)], ["row", "strided"]
+    for width, (m, panels, k), kind in itertools.product(
+        widths, [(21, 3, 64), (1, 1, 96), (64, 2, 32), (33, 5, 128)], ["row", "strided"]
     ):
-        b = random(rng, (k, n), element)
-        panels = -(-n // width)
-        packed = np.zeros((panels, k, width), DTYPES[element])
-        for p in range(panels):
-            part = b[:, p * width : (p + 1) * width]
-            packed[p, :, : part.shape[1]] = part
-        arrays = (random(rng, (m, k), element), packed, embed(rng, random(rng, (m, n), "f32"), kind, "f32"))
-        for layout in ["static", "identity"]:
-            layouts = (layout, layout, "static" if kind == "strided" else layout)
-            cases.append(
-                Case(
-                    "m n K",
-                    ("m, K", f"n floordiv {width}, K, n mod {width}", "m, n"),
-                    arrays,
-                    (element, element, "f32"),
-                    layouts,
-                    attributes=f"lamina.contraction, lamina.packed_b = {width} : i64",
-                )
-            )
-            references.append(lambda x, y, k=k, n=n: x @ y.transpose(1, 0, 2).reshape(k, -1)[:, :n])
-    check(cases, references)
+        b = random(rng, (k, panels * width), element)
+        packed = to_panels(b, width, together)
+        a = embed(rng, random(rng, (m, k), element), kind, element)
+        c = embed(rng, random(rng, (m, panels * width), "f32"), kind, "f32").reshape(m, panels, width)
+        a = a.reshape(m, k // together, together)
+        cases.append(Case("m p w K T", ("m, K, T", "p, K, w, T", "m, p, w"), (a, packed, c), (element, element, "f32")))
+        references.append(lambda x, y: np.einsum("mkt,pkwt->mpw", x, y))
+    return cases, references
+
+
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+def test_panels(element):
+    check(*panel_cases(element, [16, 48, 64], 1))
+
+
+def test_deep_panels():
+    """Rows of A that are copied are longer than a block of what is packed elsewhere."""
+    rng = np.random.default_rng(11)
+    b = random(rng, (2112, 64), "bf16")
+    arrays = (random(rng, (20, 2112, 1), "bf16"), to_panels(b, 32), random(rng, (20, 2, 32), "f32"))
+    case = Case("m p w K T", ("m, K, T", "p, K, w, T", "m, p, w"), arrays, ("bf16", "bf16", "f32"))
+    check([case], [lambda x, y: np.einsum("mkt,pkwt->mpw", x, y)])
+
+
+needs_matrix_unit = pytest.mark.skipif(
+    not CPUDescription.host().matrix_unit, reason="this processor has no AMX tiles for bf16"
+)
+BF16 = ("bf16", "bf16", "f32")
+
+
+@needs_matrix_unit
+@pytest.mark.parametrize("layout", ["static", "dynamic"])
+@pytest.mark.parametrize("fill", [True, False])
+def test_matrix_unit(layout, fill):
+    """Rows and columns of all kinds of tiles, whole and not, B by rows and transposed, deeper than a block."""
+    rng = np.random.default_rng(12)
+    shapes = [(m, n, k) for m, n, k in zip(SIZES, rng.permutation(SIZES), rng.permutation(SIZES), strict=True)]
+    shapes += [(32, 32, 32), (64, 96, 64), (16, 16, 33), (40, 20, 5000), (1, 129, 64), (129, 1, 64), (70, 33, 1)]
+    kinds = ["row row row", "row column row", "column row slice", "slice slice strided", "strided strided column"]
+    cases = [matmul(rng, *shape, kinds[(i + fill) % len(kinds)], BF16, layout, fill) for i, shape in enumerate(shapes)]
+    check(cases, [product] * len(cases), "matrix-unit=true")
+
+
+@needs_matrix_unit
+def test_matrix_unit_batched():
+    rng = np.random.default_rng(13)
+    cases, references = [], []
+    for (batch, m, n, k), spec in itertools.product(
+        [(3, 33, 50, 70), (1, 16, 64, 32)], ["bmk,bkn->bmn", "bmk,bnk->bmn"]
+    ):
+        b_shape = (batch, k, n) if "bkn" in spec else (batch, n, k)
+        arrays = (
+            random(rng, (batch, m, k), "bf16"),
+            random(rng, b_shape, "bf16"),
+            random(rng, (batch, m, n), "f32"),
+        )
+        cases.append(Case("b m n K", ("b, m, K", "b, K, n" if "bkn" in spec else "b, n, K", "b, m, n"), arrays, BF16))
+        references.append(lambda x, y, spec=spec: np.einsum(spec, x, y))
+    check(cases, references, "matrix-unit=true")
+
+
+@needs_matrix_unit
+def test_matrix_unit_panels():
+    check(*panel_cases("bf16", [16, 32, 48, 64], 2), "matrix-unit=true")
+
+
+@needs_matrix_unit
+def test_matrix_unit_special_values():
+    """Infinities and NaN reach only their own row and column, whatever lies past the end of a row."""
+    rng = np.random.default_rng(14)
+    case = matmul(rng, 37, 45, 41, "slice slice row", BF16)
+    a, b, c = case.arrays
+    a.base[...] = np.nan  # around the operand
+    a[...] = random(rng, a.shape, "bf16")
+    a[3, 40], a[5, 0], b[7, 44] = np.inf, np.nan, -np.inf
+    Program([case], "matrix-unit=true").run(0, a, b, c)
+    with np.errstate(invalid="ignore"):
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(c, expected, rtol=1e-5, atol=1e-4)

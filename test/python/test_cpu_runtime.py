@@ -1,6 +1,7 @@
 """The CPU runtime: threads, scratch memory, calls of compiled host functions, recovery from crashes."""
 
 import ctypes
+import re
 import subprocess
 import sys
 import threading
@@ -141,7 +142,7 @@ def test_arguments_must_be_integers(ranges):
         ranges.call("main", ["a"], [1], 0)
 
 
-@pytest.mark.parametrize("kind", ["assert", "segfault"])
+@pytest.mark.parametrize("kind", ["assert", "segfault", "fatal", "overflow"])
 def test_a_crash_in_a_pass_is_an_exception(kind):
     context = ir.Context()
     module = _lamina.parse_module("module @m {}", context)
@@ -176,6 +177,44 @@ def test_errors_of_parsing():
         _lamina.run_pipeline(module.operation, "builtin.module(no-such-pass)")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["module {" * 100000 + "}" * 100000, "module attributes {a.b = " + "[" * 100000 + "]" * 100000 + "} {}"],
+    ids=["regions", "attributes"],
+)
+def test_deep_nesting_is_an_error(text):
+    with pytest.raises(_lamina.CompilerError, match="nested too deeply"):
+        _lamina.parse_module(text, ir.Context(), "a.mlir")
+
+
+def test_brackets_that_do_not_nest_are_no_error(context):
+    lines = [f'func.func private @f{i}() -> () attributes {{a.b = "((((["}} // ((((' for i in range(1001)]
+    _lamina.parse_module("\n".join(lines), context)
+
+
+def test_a_long_chain_of_operations_is_compiled(context):
+    lines = [f"%{i + 1} = prim.{('add', 'mul')[i % 2]} %{i}, %0 : tensor<8xf32>" for i in range(20000)]
+    body = "\n".join(lines)
+    text = f"func.func @main(%0: tensor<8xf32>) -> tensor<8xf32> {{ {body}\nreturn %20000 : tensor<8xf32> }}"
+    text = re.sub(r"%(\d)", r"%v\1", text)
+    module = _lamina.parse_module(text, context)
+    _lamina.run_pipeline(module.operation, "builtin.module(func.func(lamina-convert-prim-to-linalg))")
+    assert "linalg.generic" in str(module)
+
+
+def test_errors_of_code_generation_are_exceptions(context):
+    assembly = 'llvm.inline_asm "no_such_instruction", "" : () -> ()'
+    module = _lamina.parse_module(
+        f"llvm.func @f() {{ {assembly}\n llvm.return }}\nllvm.func @g() {{ llvm.return }}", context
+    )
+    for compile in (lambda: _lamina.emit(module, "obj"), lambda: _lamina.compile_objects(module, threads=2)):
+        with pytest.raises(_lamina.CompilerError, match="no_such_instruction"):
+            compile()
+    # LLVM would exit.
+    with pytest.raises(_lamina.CompilerError, match="64-bit"):
+        _lamina.emit(module, "obj", ("no-such-processor", ""))
+
+
 def test_what_is_not_in_the_llvm_dialect_has_no_code(context):
     module = _lamina.parse_module("func.func @f() { return }", context)
     with pytest.raises(_lamina.CompilerError, match="func.func"):
@@ -188,7 +227,7 @@ def test_a_crash_while_a_pass_changes_the_module_does_not_end_the_process():
 import gc
 from mlir import ir
 from lamina._lib import _lamina
-for kind in ("assert", "segfault"):
+for kind in ("assert", "segfault", "fatal", "overflow"):
     context = ir.Context()
     module = _lamina.parse_module("func.func @f() {{ return }}", context)
     try:
@@ -204,4 +243,4 @@ print(memory[0] != 0, _lamina.num_threads() >= 1)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.split() == ["caught", "caught", "True", "True"]
+    assert result.stdout.split() == ["caught"] * 4 + ["True", "True"]

@@ -61,7 +61,7 @@ def build(make):
     return model.eval(), x
 
 
-@pytest.mark.parametrize("make", [gpt2, bert, llama, vit])
+@pytest.mark.parametrize("make", [gpt2, bert, llama, vit, resnet50])
 @torch.no_grad()
 def test_f32(make):
     model, x = build(make)
@@ -70,15 +70,14 @@ def test_f32(make):
 
 
 @torch.no_grad()
-def test_resnet50():
+def test_resnet50_against_f64():
     """Its last hidden state reaches 250, where eager's own error is 3e-4: both are held to the exact value."""
     model, x = build(resnet50)
     program = lamina.compile(model, (x,), fallback="error")
     actual, eager = program(x), model(x)
     exact = copy.deepcopy(model).double()(x.double())
-    torch.testing.assert_close(actual, eager, rtol=1e-3, atol=1e-3)
-    assert (actual - exact).abs().max() <= 2 * (eager - exact).abs().max()
-    assert (actual - exact).abs().mean() <= 1.5 * (eager - exact).abs().mean()
+    assert (actual - exact).abs().max() <= 1.5 * (eager - exact).abs().max()
+    assert (actual - exact).abs().mean() <= 1.2 * (eager - exact).abs().mean()
 
 
 @pytest.mark.parametrize("make", [gpt2, bert])

@@ -8,13 +8,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from random_programs import NOT_COMPILED, SETTINGS, TARGETS, check
-from strategies import FAMILIES, prim_modules
+from random_programs import SETTINGS, TARGETS, check
+from strategies import prim_modules
 
 
 @settings(SETTINGS, max_examples=200, derandomize=True)
-@given(
-    prim_modules(families=[family for family in FAMILIES if family not in NOT_COMPILED]), st.sampled_from(list(TARGETS))
-)
+@given(prim_modules(), st.sampled_from(list(TARGETS)))
 def test_programs(program, target):
     check(program, target)

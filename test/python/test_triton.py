@@ -6,92 +6,11 @@ import pytest
 import torch
 from torch import nn
 
+from cuda_programs import PROGRAMS, TOLERANCE, get_program
 from lamina.errors import CompileError
 from lamina.frontend.call import CallableProgram
-from lamina.frontend.export import import_program
 from lamina.targets import get_target
 from lamina.targets.cuda import CUDADescription, CUDATarget, compile_ttir, verify_ttir
-
-DYNAMIC = torch.export.Dim.DYNAMIC
-
-
-def seeded(*shape, dtype=torch.float32, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
-
-
-class OptimizedNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(512, 512)
-
-    def forward(self, x):
-        return torch.relu(self.linear(x))
-
-
-def in_place(x):
-    x.add_(1)
-    x.mul_(2)
-    return x
-
-
-def pointwise(x, y):
-    return torch.tanh(x) * y + 1
-
-
-def matmul(x, y):
-    return x @ y
-
-
-def softmax(x):
-    return torch.softmax(x, -1)
-
-
-# Name: model, arguments, dynamic shapes, further arguments to call with.
-PROGRAMS = {
-    "optimized_net": (OptimizedNet, (seeded(32, 512),), None, []),
-    "softmax": (softmax, (seeded(7, 1000),), None, []),
-    "softmax_bf16": (softmax, (seeded(7, 100, dtype=torch.bfloat16),), None, []),
-    "softmax_dynamic": (softmax, (seeded(7, 1000),), (((DYNAMIC, DYNAMIC)),), [(seeded(3, 5001),), (seeded(70, 2),)]),
-    "layer_norm": (lambda: nn.LayerNorm(300), (seeded(6, 300),), None, []),
-    "layer_norm_f16": (lambda: nn.LayerNorm(300).half(), (seeded(6, 300, dtype=torch.float16),), None, []),
-    "rms_norm": (lambda: nn.RMSNorm(100), (seeded(4, 8, 100),), None, []),
-    "pointwise": (pointwise, (seeded(37, 5), seeded(5, seed=1)), ({0: DYNAMIC}, None), [(seeded(3000, 5), seeded(5))]),
-    "in_place": (in_place, (seeded(1000),), None, []),
-    "sum_all": (lambda x: x.sum(), (seeded(37, 50),), None, []),
-    "mean_rows": (lambda x: x.mean(0), (seeded(300, 50),), None, []),
-    "max_middle": (lambda x: x.amax(1), (seeded(5, 33, 17),), None, []),
-    "argmax": (lambda x: x.argmax(-1), (seeded(9, 77),), None, []),
-    "any": (lambda x: (x > 2).any(-1), (seeded(9, 77),), None, []),
-    "transpose": (lambda x: (x.t() + 1).contiguous(), (seeded(37, 50),), None, []),
-    "gelu_bf16": (lambda x: nn.functional.gelu(x), (seeded(37, 50, dtype=torch.bfloat16),), None, []),
-    "gather": (lambda x, i: x[i], (seeded(37, 50), torch.tensor([[1, 36], [-37, 0]])), None, []),
-    "concatenate": (lambda x, y: torch.cat([x, y * 2], 1), (seeded(9, 5), seeded(9, 7)), None, []),
-    "pad": (lambda x: nn.functional.pad(x, (1, 2)) * 3, (seeded(9, 5),), None, []),
-    "integers": (lambda x, y: (x // y) + (x % y) ** 3, (torch.arange(-50, 50), torch.arange(1, 101)), None, []),
-    "matmul_f16": (matmul, (seeded(100, 80, dtype=torch.float16), seeded(80, 72, dtype=torch.float16)), None, []),
-    "matmul_batch": (matmul, (seeded(3, 20, 70), seeded(3, 70, 33)), None, []),
-    "matmul_dynamic": (
-        matmul,
-        (seeded(20, 64), seeded(64, 33)),
-        ({0: DYNAMIC}, None),
-        [(seeded(130, 64), seeded(64, 33))],
-    ),
-    "vector": (matmul, (seeded(1, 300), seeded(300, 50)), None, []),
-    "convolution": (lambda: nn.Conv2d(3, 4, 3, padding=1, stride=2), (seeded(2, 3, 9, 9),), None, []),
-}
-TOLERANCE = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
-
-
-def get_model(name):
-    model = PROGRAMS[name][0]
-    torch.manual_seed(0)
-    return model() if not inspect.signature(model).parameters else model
-
-
-def get_program(name):
-    _, arguments, dynamic, _ = PROGRAMS[name]
-    model = get_model(name)
-    return model, import_program(model, tuple(x.clone() for x in arguments), dynamic_shapes=dynamic)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -138,8 +57,9 @@ def test_chips():
     assert get_target("cuda:sm_80").description == CUDADescription.of("sm_80")
     with pytest.raises(CompileError, match="sm_90"):
         get_target("cuda:sm_12")
-    with pytest.raises(CompileError, match="not be launched"):
-        get_target("cuda").compile(None)
+    assert [chip.sm for chip in get_target("cuda:sm_90,sm_80").chips] == [90, 80]
+    with pytest.raises(CompileError, match="sm_90"):
+        get_target("cuda:sm_80,")
 
 
 def test_importing_lamina_leaves_triton_alone():

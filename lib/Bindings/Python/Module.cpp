@@ -4,6 +4,8 @@
 namespace nb = nanobind;
 
 NB_MODULE(_lamina, m) {
+  // Objects that outlive the interpreter are those of modules that are never unloaded.
+  nb::set_leak_warnings(false);
   laminaRegisterPasses();
   m.def(
       "register_dialects", [](MlirContext context) { laminaRegisterDialects(context); }, nb::arg("context"),

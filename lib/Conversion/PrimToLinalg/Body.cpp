@@ -1,6 +1,7 @@
 // Bodies of generics: indices, reads of tensors, and the op itself.
 #include "lib/Conversion/PrimToLinalg/Body.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -32,6 +33,9 @@ Value Body::evaluate(AffineExpr expr) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
     result = arith::ConstantIndexOp::create(builder, loc, constant.getValue());
   } else if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
+    // Not in a branch, since passes that shift indices look for them in the body itself.
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(block.get());
     result = linalg::IndexOp::create(builder, loc, dim.getPosition());
   } else if (auto symbol = dyn_cast<AffineSymbolExpr>(expr)) {
     result = emitter.getSymbol(symbol.getPosition());
@@ -155,12 +159,49 @@ Value Body::readAsInput(Value tensor, ArrayRef<AffineExpr> sizes, const Access &
   return addInput(tensor, AffineMap::get(loopSizes.size(), 0, loops, emitter.getContext()));
 }
 
+Value Body::readUnlessEmpty(ArrayRef<AffineExpr> sizes, Value otherwise, function_ref<Value()> read) {
+  if (llvm::is_contained(sizes, getAffineConstantExpr(0, emitter.getContext())))
+    return otherwise;
+  Value condition;
+  for (AffineExpr size : sizes) {
+    if (isa<AffineConstantExpr>(size))
+      continue;
+    Value zero = evaluate(getAffineConstantExpr(0, emitter.getContext()));
+    Value hasElements = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, evaluate(size), zero);
+    condition = condition ? Value(arith::AndIOp::create(builder, loc, condition, hasElements)) : hasElements;
+  }
+  if (!condition)
+    return read();
+  auto branch = scf::IfOp::create(builder, loc, otherwise.getType(), condition, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    // What the branch computes is known in the branch alone.
+    auto outerKnown = known;
+    auto outerEvaluated = evaluated;
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value scalar = read();
+    scf::YieldOp::create(builder, loc, scalar);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(builder, loc, otherwise);
+    known = std::move(outerKnown);
+    evaluated = std::move(outerEvaluated);
+  }
+  return branch.getResult(0);
+}
+
 Value Body::getGuarded(Value value, Access access, ArrayRef<bool> checked, Value condition, Value fill) {
+  ArrayRef<AffineExpr> sizes = emitter.getSizes(value);
+  Exprs checkedSizes;
+  for (auto [size, isChecked] : llvm::zip_equal(sizes, checked))
+    if (isChecked || size == 0)
+      checkedSizes.push_back(size);
+  return readUnlessEmpty(checkedSizes, fill, [&] { return selectInside(value, access, checked, condition, fill); });
+}
+
+Value Body::selectInside(Value value, Access access, ArrayRef<bool> checked, Value condition, Value fill) {
   ArrayRef<AffineExpr> sizes = emitter.getSizes(value);
   Value zero = evaluate(getAffineConstantExpr(0, emitter.getContext()));
   for (auto [index, size, isChecked] : llvm::zip_equal(access, sizes, checked)) {
-    if (size == 0)
-      return fill;
     if (!isChecked)
       continue;
     Value at = getValue(index);

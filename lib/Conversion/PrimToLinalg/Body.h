@@ -23,6 +23,10 @@ public:
   mlir::Value computeScalar(mlir::Value value, const Access &access);
   /// Makes later reads of `value` at `access` be `scalar`.
   void bind(mlir::Value value, const Access &access, mlir::Value scalar) { known[value].push_back({access, scalar}); }
+  /// What `read` returns where a tensor of these sizes has elements, else `otherwise`. An empty tensor has no element
+  /// that a clamped index could read instead, and its strides may be divisors.
+  mlir::Value readUnlessEmpty(llvm::ArrayRef<mlir::AffineExpr> sizes, mlir::Value otherwise,
+                              llvm::function_ref<mlir::Value()> read);
   /// A scalar where the indices are inside `value`, else `fill`; dimensions not in `checked` are known to be inside.
   mlir::Value getGuarded(mlir::Value value, Access access, llvm::ArrayRef<bool> checked, mlir::Value condition,
                          mlir::Value fill);
@@ -48,6 +52,8 @@ public:
   mlir::Location loc;
 
 private:
+  mlir::Value selectInside(mlir::Value value, Access access, llvm::ArrayRef<bool> checked, mlir::Value condition,
+                           mlir::Value fill);
   mlir::Value read(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> sizes, const Access &access);
   mlir::Value readAsInput(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> sizes, const Access &access);
   mlir::Value pull(mlir::Operation *op, const Access &access);

@@ -163,6 +163,7 @@ LogicalResult Emitter::emitAlone(Operation *op) {
       })
       .Case<prim::ArgReduceOp>([&](auto reduce) { return emitArgReduce(*this, reduce), success(); })
       .Case<prim::ScanOp>([&](auto scan) { return emitScan(*this, scan), success(); })
+      .Case<prim::SortOp>([&](auto sort) { return emitSort(*this, sort), success(); })
       .Case<prim::DotGeneralOp>([&](auto dot) { return emitDotGeneral(*this, dot), success(); })
       .Case<prim::ConvolutionOp>([&](auto convolution) { return emitConvolution(*this, convolution), success(); })
       .Case<prim::ReduceWindowOp>([&](auto window) { return emitReduceWindow(*this, window), success(); })

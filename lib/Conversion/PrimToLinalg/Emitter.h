@@ -66,6 +66,7 @@ private:
 // ---- families of ops that have a file of their own
 void emitArgReduce(Emitter &emitter, prim::ArgReduceOp op);
 void emitScan(Emitter &emitter, prim::ScanOp op);
+void emitSort(Emitter &emitter, prim::SortOp op);
 void emitDotGeneral(Emitter &emitter, prim::DotGeneralOp op);
 void emitConvolution(Emitter &emitter, prim::ConvolutionOp op);
 void emitReduceWindow(Emitter &emitter, prim::ReduceWindowOp op);

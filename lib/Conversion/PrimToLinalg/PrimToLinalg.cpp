@@ -21,12 +21,12 @@ struct ConvertPrimToLinalg : lamina::impl::ConvertPrimToLinalgBase<ConvertPrimTo
     if (func.isExternal() || !isa<kernel::FuncOp, func::FuncOp>(func.getOperation()))
       return;
     Block &block = func.getFunctionBody().front();
-    auto isPrim = [](Operation &op) { return op.getName().getDialectNamespace() == "prim"; };
     // Host functions of launches have nothing to convert.
-    if (!isa<kernel::FuncOp>(func.getOperation()) && llvm::none_of(block, isPrim) &&
-        !block.without_terminator().empty())
+    bool empty = func.getFunctionBody().hasOneBlock() && block.without_terminator().empty();
+    bool anyPrim = llvm::any_of(func.getFunctionBody().getOps(), isPrim);
+    if (!isa<kernel::FuncOp>(func.getOperation()) && !anyPrim && !empty)
       return;
-    if (failed(checkSymbols(func, block)))
+    if (failed(checkOps(func)) || failed(checkSymbols(func, block)))
       return signalPassFailure();
     SizeAnalysis sizes(func);
     PlanOptions options;
@@ -43,6 +43,18 @@ struct ConvertPrimToLinalg : lamina::impl::ConvertPrimToLinalgBase<ConvertPrimTo
       if (isPrim(op))
         op.erase();
     dropSigns(func, block);
+  }
+
+  static bool isPrim(Operation &op) { return op.getName().getDialectNamespace() == "prim"; }
+
+  /// The plan is made for one block of prim ops.
+  LogicalResult checkOps(FunctionOpInterface func) {
+    if (!func.getFunctionBody().hasOneBlock())
+      return func.emitError("has more than one block");
+    for (Operation &op : func.getFunctionBody().front().without_terminator())
+      if (!isPrim(op))
+        return op.emitOpError("is no prim op: a function is converted as a whole");
+    return success();
   }
 
   /// A func.func's symbols are read from its arguments' sizes, so each one used must be some size.

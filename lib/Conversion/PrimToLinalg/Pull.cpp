@@ -46,12 +46,21 @@ Value Body::pullConcatenate(prim::ConcatenateOp op, const Access &access) {
   }
   if (parts.empty())
     return getScalarConstant(builder, loc, getScalarType(op.getType().getElementType()), 0);
-  Value result;
+  Value result, zero;
+  if (parts.size() > 1)
+    zero = getScalarConstant(builder, loc, getScalarType(op.getType().getElementType()), 0);
   for (const Part &part : llvm::reverse(parts)) {
-    Access inner = access;
-    if (parts.size() > 1)
-      inner[dim] = clamp(getValue(add(access[dim], -part.start)), part.size);
-    Value scalar = getScalar(part.operand, inner);
+    Value scalar;
+    if (parts.size() == 1) {
+      scalar = getScalar(part.operand, access);
+    } else {
+      Value at = getValue(add(access[dim], -part.start));
+      scalar = readUnlessEmpty(part.size, zero, [&] {
+        Access inner = access;
+        inner[dim] = clamp(at, part.size);
+        return getScalar(part.operand, inner);
+      });
+    }
     if (!result) {
       result = scalar;
       continue;
@@ -66,18 +75,26 @@ Value Body::pullConcatenate(prim::ConcatenateOp op, const Access &access) {
 Value Body::pullGather(prim::GatherOp op, const Access &access) {
   unsigned numBatch = cast<RankedTensorType>(op.getIndices().front().getType()).getRank();
   ArrayRef<AffineExpr> sizes = emitter.getSizes(op.getOperand());
-  Access batch(access.begin(), access.begin() + numBatch), inner;
-  unsigned next = numBatch;
-  for (unsigned dim = 0; dim < sizes.size(); ++dim) {
-    auto *at = llvm::find(op.getDims(), static_cast<int64_t>(dim));
-    if (at == op.getDims().end()) {
-      inner.push_back(access[next++]);
-      continue;
+  Access batch(access.begin(), access.begin() + numBatch);
+  Exprs indexed;
+  for (int64_t dim : op.getDims())
+    indexed.push_back(sizes[dim]);
+  // No index is inside a dimension of size 0; what checks the indices says so after the program has run.
+  Value otherwise = getScalarConstant(builder, loc, getScalarType(op.getType().getElementType()), 0);
+  return readUnlessEmpty(indexed, otherwise, [&] {
+    Access inner;
+    unsigned next = numBatch;
+    for (unsigned dim = 0; dim < sizes.size(); ++dim) {
+      auto *at = llvm::find(op.getDims(), static_cast<int64_t>(dim));
+      if (at == op.getDims().end()) {
+        inner.push_back(access[next++]);
+        continue;
+      }
+      Value index = getScalar(op.getIndices()[at - op.getDims().begin()], batch);
+      inner.push_back(clamp(arith::IndexCastOp::create(builder, loc, builder.getIndexType(), index), sizes[dim]));
     }
-    Value index = getScalar(op.getIndices()[at - op.getDims().begin()], batch);
-    inner.push_back(clamp(arith::IndexCastOp::create(builder, loc, builder.getIndexType(), index), sizes[dim]));
-  }
-  return getScalar(op.getOperand(), inner);
+    return getScalar(op.getOperand(), inner);
+  });
 }
 
 /// Dimensions are matched in the smallest groups of equal numbers of elements, so that those that stay keep a simple

@@ -7,6 +7,8 @@
 using namespace mlir;
 using namespace lamina;
 
+static constexpr int64_t kMaxScoresDepth = 256;
+
 static Value skipExtension(Value value) {
   if (auto extend = value.getDefiningOp<arith::ExtFOp>())
     if (extend.getIn().getType().isF16() || extend.getIn().getType().isBF16())
@@ -84,23 +86,10 @@ AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
     std::swap(operands[0], operands[1]);
   }
 
-  // One element of each contracted dimension but the last, a block of that.
-  SmallVector<Loop> chunked;
-  for (auto [loop, extent] : contracted)
-    chunked.push_back({loop, extent, 1});
-  chunked.back().chunk = options.depth;
-  if (auto bound = chunked.back().extent.bound; bound && *bound < options.depth)
-    chunked.back().chunk = std::max<int64_t>(16, llvm::PowerOf2Ceil(*bound));
-  Indices loops = given;
-  SmallVector<const Axis *, 3> axes{sides[0], sides[1]};
   auto type = RankedTensorType::get({sides[0]->size, sides[1]->size}, sum.getType());
-  SmallVector<Value> carried{blocks.constant(cast<TypedAttr>(Builder(op.getContext()).getZeroAttr(type))).value};
-  // The contracted axis lies between rows and columns, so that neither operand is transposed.
-  double order = nextOrder;
-  nextOrder = (sides[0]->order + sides[1]->order) / 2;
-  runLoops(chunked, loops, carried, [&](SmallVector<Value> &carried) {
-    nextOrder = order;
-    const Axis *depth = loops[chunked.back().dim].axes.front();
+  Indices loops = given;
+  /// The operands with `depth` between rows and columns, zeros where it is outside its extent.
+  auto multiply = [&](const Axis *depth, Value total) -> Value {
     AxisBlock mask = blocks.getMask(depth);
     Value values[2];
     for (unsigned i = 0; i < 2; ++i) {
@@ -113,7 +102,31 @@ AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
       values[i] = blocks.layOut(block, order);
     }
     OpBuilder b = blocks.at(blocks.getLevel());
-    carried = {tt::DotOp::create(b, op.getLoc(), type, values[0], values[1], carried[0])};
+    return tt::DotOp::create(b, op.getLoc(), type, values[0], values[1], total);
+  };
+  SmallVector<const Axis *, 3> axes{sides[0], sides[1]};
+  if (AxisBlock index = getOnlineIndex(op, contracted, axes)) {
+    loops[contracted.front().first] = index;
+    AxisBlock total = blocks.expand(readOperand(op, *op.getDpsInitOperand(0), given), axes);
+    return {multiply(index.axes.front(), total.value), axes, blocks.getLevel()};
+  }
+
+  // One element of each contracted dimension but the last, a block of that.
+  SmallVector<Loop> chunked;
+  for (auto [loop, extent] : contracted)
+    chunked.push_back({loop, extent, 1});
+  // Scores of attention take all of their depth at once.
+  chunked.back().chunk = kernel->hasAttr("kernel.online") ? kMaxScoresDepth : options.depth;
+  if (auto bound = chunked.back().extent.bound; bound && *bound < chunked.back().chunk)
+    chunked.back().chunk = std::max<int64_t>(16, llvm::PowerOf2Ceil(*bound));
+  SmallVector<Value> carried{blocks.constant(cast<TypedAttr>(Builder(op.getContext()).getZeroAttr(type))).value};
+  // The contracted axis lies between rows and columns, so that neither operand is transposed.
+  double order = nextOrder;
+  nextOrder = (sides[0]->order + sides[1]->order) / 2;
+  runLoops(chunked, loops, carried, [&](SmallVector<Value> &carried) {
+    nextOrder = order;
+    const Axis *depth = loops[chunked.back().dim].axes.front();
+    carried = {multiply(depth, carried[0])};
   });
   AxisBlock result{carried[0], axes, blocks.getLevel()};
   AxisBlock init = readOperand(op, *op.getDpsInitOperand(0), given);

@@ -7,22 +7,25 @@
 using namespace mlir;
 using namespace lamina;
 
-static BlockBuilder::Key getKey(Value value, ArrayRef<AxisBlock> indices) {
+BlockBuilder::Key ProgramEmitter::getKey(Value value, ArrayRef<AxisBlock> indices) {
   BlockBuilder::Key key{value.getAsOpaquePointer(), {}};
   for (const AxisBlock &index : indices)
     key.second.push_back(index.value.getAsOpaquePointer());
+  if (guard)
+    key.second.push_back(guard.value.getAsOpaquePointer());
   return key;
 }
 
-static unsigned getLevel(ArrayRef<AxisBlock> indices) {
-  unsigned level = 0;
+unsigned ProgramEmitter::getLevel(ArrayRef<AxisBlock> indices) {
+  unsigned level = guard ? guard.level : 0;
   for (const AxisBlock &index : indices)
     level = std::max(level, index.level);
   return level;
 }
 
 AxisBlock ProgramEmitter::read(Value tensor, const Indices &indices) {
-  return blocks.remember(getKey(tensor, indices), getLevel(indices), [&] { return compute(tensor, indices); });
+  unsigned level = std::max(getLevel(indices), getLoopLevel(tensor));
+  return blocks.remember(getKey(tensor, indices), level, [&] { return compute(tensor, indices); });
 }
 
 AxisBlock ProgramEmitter::compute(Value tensor, const Indices &indices) {
@@ -35,6 +38,8 @@ AxisBlock ProgramEmitter::compute(Value tensor, const Indices &indices) {
   Operation *op = tensor.getDefiningOp();
   if (auto generic = dyn_cast<linalg::GenericOp>(op))
     return readGeneric(generic, cast<OpResult>(tensor).getResultNumber(), indices);
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return readOnline(loop, cast<OpResult>(tensor).getResultNumber(), indices);
   if (auto fill = dyn_cast<linalg::FillOp>(op))
     return getScalar(fill.getInputs().front());
   if (auto cast = dyn_cast<tensor::CastOp>(op))
@@ -102,9 +107,10 @@ AxisBlock ProgramEmitter::readGeneric(linalg::GenericOp op, unsigned result, con
 }
 
 AxisBlock ProgramEmitter::getBodyValue(linalg::GenericOp op, Value value, const Indices &loops) {
-  if (value.getParentBlock() != op.getBody())
+  if (!op.getRegion().isAncestor(value.getParentRegion()))
     return getScalar(value);
-  return blocks.remember(getKey(value, loops), getLevel(loops), [&] { return computeBodyValue(op, value, loops); });
+  unsigned level = std::max(getLevel(loops), getLoopLevel(op->getResult(0)));
+  return blocks.remember(getKey(value, loops), level, [&] { return computeBodyValue(op, value, loops); });
 }
 
 AxisBlock ProgramEmitter::readOperand(linalg::GenericOp op, OpOperand &operand, const Indices &loops) {
@@ -130,11 +136,32 @@ AxisBlock ProgramEmitter::computeBodyValue(linalg::GenericOp op, Value value, co
   }
   if (isa<scf::ForOp>(inner))
     return convertLoop(op, cast<OpResult>(value), loops);
+  if (isa<scf::IfOp>(inner))
+    return convertBranch(op, cast<OpResult>(value), loops);
   SmallVector<AxisBlock> operands;
   for (Value operand : inner->getOperands())
     operands.push_back(getBodyValue(op, operand, loops));
+  if (auto apply = dyn_cast<affine::AffineApplyOp>(inner)) {
+    ArrayRef<AxisBlock> all(operands);
+    AffineMap map = apply.getAffineMap();
+    return evaluate(map.getResult(0), all.take_front(map.getNumDims()), all.drop_front(map.getNumDims()));
+  }
   AxisBlock result = convertScalarOp(blocks, inner, operands);
   return result ? result : fail(inner, "has no form in Triton IR", value.getType());
+}
+
+/// A branch on a condition becomes a choice between both sides; what the first one loads is loaded under the condition.
+AxisBlock ProgramEmitter::convertBranch(linalg::GenericOp op, OpResult result, const Indices &loops) {
+  auto branch = cast<scf::IfOp>(result.getOwner());
+  auto valueOf = [&](Block *side) {
+    return getBodyValue(op, side->getTerminator()->getOperand(result.getResultNumber()), loops);
+  };
+  AxisBlock condition = getBodyValue(op, branch.getCondition(), loops), otherwise = valueOf(branch.elseBlock());
+  AxisBlock outer = guard;
+  guard = outer ? blocks.make<arith::AndIOp>(outer, condition) : condition;
+  AxisBlock value = valueOf(branch.thenBlock());
+  guard = outer;
+  return blocks.select(condition, value, otherwise);
 }
 
 /// A loop on scalars, such as that of an integer power: its values become blocks over all the axes that it starts from.

@@ -129,6 +129,8 @@ AxisBlock ProgramEmitter::getScalar(Value value) {
     }
   } else if (auto least = dyn_cast<affine::AffineMinOp>(op)) {
     result = evaluateLeast(least.getAffineMap(), least.getOperands(), false);
+  } else if (auto most = dyn_cast<affine::AffineMaxOp>(op)) {
+    result = evaluateLeast(most.getAffineMap(), most.getOperands(), false, true);
   } else if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
     Indices indices;
     for (Value index : extract.getIndices())
@@ -172,7 +174,7 @@ AxisBlock ProgramEmitter::evaluate(AffineExpr expr, ArrayRef<AxisBlock> dims, Ar
   }
 }
 
-AxisBlock ProgramEmitter::evaluateLeast(AffineMap map, ValueRange operands, bool skipConstants) {
+AxisBlock ProgramEmitter::evaluateLeast(AffineMap map, ValueRange operands, bool skipConstants, bool isMost) {
   SmallVector<AxisBlock> values;
   for (Value operand : operands)
     values.push_back(getScalar(operand));
@@ -182,7 +184,9 @@ AxisBlock ProgramEmitter::evaluateLeast(AffineMap map, ValueRange operands, bool
       continue;
     ArrayRef<AxisBlock> all(values);
     AxisBlock value = evaluate(expr, all.take_front(map.getNumDims()), all.drop_front(map.getNumDims()));
-    least = least ? blocks.make<arith::MinSIOp>(least, value) : value;
+    if (least)
+      value = isMost ? blocks.make<arith::MaxSIOp>(least, value) : blocks.make<arith::MinSIOp>(least, value);
+    least = value;
   }
   return least;
 }
@@ -356,11 +360,14 @@ AxisBlock ProgramEmitter::getPointers(unsigned argument, const Indices &indices)
 
 AxisBlock ProgramEmitter::load(unsigned argument, const Indices &indices) {
   AxisBlock pointers = getPointers(argument, indices), mask = blocks.getMask(pointers.axes);
+  if (guard)
+    mask = mask ? blocks.make<arith::AndIOp>(mask, guard) : guard;
   Type element = cast<tt::PtrType>(pointers.getElementType()).getPointeeType();
   AxisBlock result;
   if (mask) {
+    auto axes = blocks.join({pointers, mask});
     result = blocks.apply({pointers, mask, blocks.zero(element)}, [&](OpBuilder &b, ValueRange x) {
-      return tt::LoadOp::create(b, blocks.loc, blocks.getType(element, pointers.axes), x[0], x[1], x[2]);
+      return tt::LoadOp::create(b, blocks.loc, blocks.getType(element, axes), x[0], x[1], x[2]);
     });
   } else {
     result = blocks.apply(pointers, [&](OpBuilder &b, ValueRange x) {

@@ -48,7 +48,8 @@ private:
   AxisBlock getScalar(mlir::Value value);
   AxisBlock getScalar(mlir::OpFoldResult value);
   AxisBlock evaluate(mlir::AffineExpr expr, llvm::ArrayRef<AxisBlock> dims, llvm::ArrayRef<AxisBlock> symbols);
-  AxisBlock evaluateLeast(mlir::AffineMap map, mlir::ValueRange operands, bool skipConstants);
+  /// The least of the map's results, or the greatest.
+  AxisBlock evaluateLeast(mlir::AffineMap map, mlir::ValueRange operands, bool skipConstants, bool isMost = false);
   AxisBlock read(mlir::Value tensor, const Indices &indices);
   AxisBlock compute(mlir::Value tensor, const Indices &indices);
   AxisBlock load(unsigned argument, const Indices &indices);
@@ -61,8 +62,17 @@ private:
   AxisBlock computeBodyValue(mlir::linalg::GenericOp op, mlir::Value value, const Indices &loops);
   AxisBlock readOperand(mlir::linalg::GenericOp op, mlir::OpOperand &operand, const Indices &loops);
   AxisBlock convertLoop(mlir::linalg::GenericOp op, mlir::OpResult result, const Indices &loops);
+  AxisBlock convertBranch(mlir::linalg::GenericOp op, mlir::OpResult result, const Indices &loops);
   AxisBlock reduce(mlir::linalg::GenericOp op, unsigned result, Indices loops);
   AxisBlock contract(mlir::linalg::GenericOp op, const Indices &loops);
+
+  // Online reductions.
+  /// The index of the dimension that an online op reduces; null for other ops.
+  AxisBlock getOnlineIndex(mlir::linalg::GenericOp op, llvm::ArrayRef<std::pair<unsigned, Extent>> reduced,
+                           llvm::ArrayRef<const Axis *> used);
+  AxisBlock readOnline(mlir::scf::ForOp loop, unsigned asked, const Indices &given);
+  /// The number of loops around what `value` of a tiled loop's body depends on.
+  unsigned getLoopLevel(mlir::Value value);
 
   // Extents and axes.
   AxisBlock getSize(mlir::AffineExpr size);
@@ -81,6 +91,9 @@ private:
                                  Indices &indices);
 
   AxisBlock fail(mlir::Operation *op, const llvm::Twine &message, mlir::Type type);
+  /// What remembers the value of a tensor's elements or of a body's value at these indices, under the present guard.
+  BlockBuilder::Key getKey(mlir::Value value, llvm::ArrayRef<AxisBlock> indices);
+  unsigned getLevel(llvm::ArrayRef<AxisBlock> indices);
   void emitOutputs(llvm::ArrayRef<Output> outputs);
 
   kernel::FuncOp kernel;
@@ -91,6 +104,11 @@ private:
   /// The least size of an axis: tt.dot's, in a kernel with contractions.
   int64_t minBlock = 1;
   double nextOrder = 0;
+  /// The block of the reduced dimension in the present online loop.
+  const Axis *onlineAxis = nullptr;
+  llvm::DenseMap<mlir::Operation *, unsigned> loopLevels, valueLevels;
+  /// The condition of the branches around what is being computed; where it is false, nothing is loaded.
+  AxisBlock guard;
   llvm::DenseMap<mlir::Value, AxisBlock> scalars;
   llvm::DenseMap<mlir::AffineExpr, AxisBlock> sizes;
   /// Axes over a whole extent, by its size.

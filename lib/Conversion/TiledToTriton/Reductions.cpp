@@ -118,7 +118,11 @@ AxisBlock ProgramEmitter::reduce(linalg::GenericOp op, unsigned result, Indices 
     else
       dims.push_back({loop, getLoopExtent(op, loop)});
   SmallVector<const Axis *, 3> kept = blocks.join(given);
-  SmallVector<Loop> chunked = choose(dims, kept, loops);
+  SmallVector<Loop> chunked;
+  if (AxisBlock index = getOnlineIndex(op, dims, kept))
+    loops[dims.front().first] = index;
+  else
+    chunked = choose(dims, kept, loops);
 
   // The state of the elements at the present indices: the identity where they are outside their extents.
   auto getElement = [&](SmallVector<const Axis *, 3> &axes) {

@@ -1,5 +1,6 @@
 // lamina-convert-tiled-to-triton: the pass around the emitter of programs.
 #include "lib/Conversion/TiledToTriton/ProgramEmitter.h"
+#include "lib/Support/PassOptions.h"
 #include "lib/Transforms/Tiling/GridChoice.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -31,6 +32,14 @@ bool isAligned(Value value) {
 
 struct ConvertTiledToTriton : lamina::impl::ConvertTiledToTritonBase<ConvertTiledToTriton> {
   using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    return OptionCheck(*this, context)
+        .powerOfTwo(maxElements)
+        .powerOfTwo(chunkElements)
+        .powerOfTwo(depth)
+        .oneOf(indexBits, {32, 64}, "32 or 64");
+  }
 
   void runOnOperation() override {
     // Which arguments of each kernel are not aligned in some launch.

@@ -1,6 +1,9 @@
 // From a module in the LLVM dialect to LLVM IR, assembly text or objects for a CPU.
 #include "lib/Target/CPU/Compile.h"
+#include "lib/Support/CrashRecovery.h"
 #include "lib/Support/ResidentPages.h"
+#include "lib/Target/CPU/MaskedStores.h"
+#include "lib/Target/CPU/MatrixUnit.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -9,12 +12,13 @@
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -83,6 +87,24 @@ Expected<std::unique_ptr<TargetMachine>> createMachine(const Resolved &options) 
   return machine;
 }
 
+/// Keeps errors of LLVM's passes and code generation, which would otherwise end the process.
+class ErrorCollector : public DiagnosticHandler {
+public:
+  ErrorCollector(std::string &errors) : errors(errors) {}
+  bool handleDiagnostics(const DiagnosticInfo &diagnostic) override {
+    if (diagnostic.getSeverity() != DS_Error)
+      return true;
+    raw_string_ostream stream(errors);
+    DiagnosticPrinterRawOStream printer(stream);
+    diagnostic.print(printer);
+    stream << "\n";
+    return true;
+  }
+
+private:
+  std::string &errors;
+};
+
 void setTarget(Module &module, TargetMachine &machine, const Resolved &options) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());
@@ -124,12 +146,21 @@ Expected<std::string> emitModule(Module &module, EmitKind kind, const Resolved &
   if (!machine)
     return machine.takeError();
   setTarget(module, **machine, options);
+  std::string errors;
+  module.getContext().setDiagnosticHandler(std::make_unique<ErrorCollector>(errors));
+  auto checkErrors = [&] {
+    module.getContext().setDiagnosticHandler(nullptr);
+    return errors.empty() ? Error::success() : makeError(StringRef(errors).rtrim());
+  };
   if (Error error = optimize(module, **machine, options.level))
     return error;
+  replaceStoresOfOneLane(module);
   if (kind == EmitKind::LLVMIR) {
     std::string text;
     raw_string_ostream stream(text);
     module.print(stream, nullptr);
+    if (Error error = checkErrors())
+      return error;
     return text;
   }
   SmallVector<char, 0> buffer;
@@ -139,6 +170,8 @@ Expected<std::string> emitModule(Module &module, EmitKind kind, const Resolved &
   if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, type))
     return makeError("LLVM cannot write this kind of file for the target");
   passes.run(module);
+  if (Error error = checkErrors())
+    return error;
   return std::string(buffer.data(), buffer.size());
 }
 
@@ -189,8 +222,10 @@ Expected<std::string> compilePart(StringRef bitcode, const StringMap<unsigned> &
 const Processor &lamina::cpu::getHostProcessor() {
   static const Processor host = [] {
     SubtargetFeatures features;
+    // Linux gives the tile registers of AMX only to a process that asks for them, and may refuse.
+    bool matrixUnit = requestMatrixUnit();
     for (auto &[name, enabled] : sys::getHostCPUFeatures())
-      features.AddFeature(name, enabled);
+      features.AddFeature(name, enabled && (matrixUnit || !name.starts_with("amx")));
     return Processor{sys::getHostCPUName().str(), features.getString()};
   }();
   return host;
@@ -235,16 +270,16 @@ Expected<std::vector<std::string>> lamina::cpu::compileObjects(mlir::ModuleOp mo
   initializeLLVM();
   std::vector<std::string> objects(parts), errors(parts);
   auto work = [&](unsigned part) {
-    CrashRecoveryContext recovery;
-    bool finished = recovery.RunSafely([&] {
+    std::string reason;
+    auto compile = [&] {
       auto object = compilePart(StringRef(bitcode.data(), bitcode.size()), partOf, part, resolved);
       if (object)
         objects[part] = std::move(*object);
       else
         errors[part] = toString(object.takeError());
-    });
-    if (!finished)
-      errors[part] = "LLVM crashed while it generated code";
+    };
+    if (!runSafely(compile, &reason))
+      errors[part] = "LLVM crashed while it generated code" + (reason.empty() ? "" : ": " + reason);
   };
   std::vector<std::thread> threads;
   for (unsigned part = 1; part < parts; ++part)

@@ -1,5 +1,6 @@
 // Objects loaded into this process, and calls of their functions.
 #include "lib/Target/CPU/Executable.h"
+#include "lib/Target/CPU/MatrixUnit.h"
 #include "lib/Target/CPU/Runtime.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
@@ -7,21 +8,9 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include <mutex>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 using namespace llvm;
 using namespace lamina::cpu;
-
-/// Linux gives the tile registers of AMX only to a process that asks for them; where there are none, it refuses.
-static void requestMatrixUnit() {
-#if defined(__linux__) && defined(__x86_64__)
-  constexpr int kRequestPermission = 0x1023 /*ARCH_REQ_XCOMP_PERM*/, kTileData = 18 /*XFEATURE_XTILEDATA*/;
-  syscall(SYS_arch_prctl, kRequestPermission, kTileData);
-#endif
-}
 
 Executable::Executable(std::unique_ptr<orc::LLJIT> jit) : jit(std::move(jit)) {}
 Executable::~Executable() = default;

@@ -46,6 +46,15 @@ RegisterTile lamina::contraction::chooseRegisterTile(const TileQuery &query) {
   return best;
 }
 
+RegisterTile lamina::contraction::chooseMatrixTile(const TileQuery &query) {
+  int64_t rows = query.rows.value_or(2 * kTileRows), columns = query.columns.value_or(2 * query.lanes);
+  int64_t vectors = query.fixedVectors ? query.fixedVectors : columns <= query.lanes ? 1 : 2;
+  // Two by two: each tile that is loaded is used twice.
+  if (rows > kTileRows && vectors <= 2)
+    return {2 * kTileRows, vectors, query.lanes};
+  return {std::clamp<int64_t>(rows, 1, kTileRows), vectors, query.lanes};
+}
+
 int64_t lamina::contraction::chooseDepthBlock(std::optional<int64_t> depth, int64_t multiple) {
   constexpr int64_t whole = 4096, block = 2048;
   if (!depth)

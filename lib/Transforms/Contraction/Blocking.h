@@ -27,6 +27,12 @@ struct TileQuery {
 /// columns.
 RegisterTile chooseRegisterTile(const TileQuery &query);
 
+/// The most rows of a tile of the matrix unit, and its depth in bf16 elements.
+constexpr int64_t kTileRows = 16, kTileDepth = 32;
+
+/// The tile of C that a matrix unit's eight tiles hold, with at least one for A and one for B besides.
+RegisterTile chooseMatrixTile(const TileQuery &query);
+
 /// Depth of a packed block of B: all of it up to a limit, else equal parts.
 int64_t chooseDepthBlock(std::optional<int64_t> depth, int64_t multiple);
 

@@ -1,5 +1,8 @@
 // The loops around the register kernels: cache blocks, packing, tiles and the write of C.
 #include "lib/Transforms/Contraction/LoopNest.h"
+#include "lib/Transforms/Contraction/MatrixKernel.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <functional>
 #include <limits>
@@ -25,8 +28,14 @@ private:
   void columns(const Bases &bases, Index begin, Index end, const RegisterTile &tile, bool wholePanels);
   void rowTiles(const Bases &bases, Index begin, Index count, Index depthBegin, Index depth, const RegisterTile &tile,
                 bool wholePanels, Value panels);
+  void matrixTiles(const Bases &bases, Index begin, Index count, Index depthBegin, Index depth,
+                   const RegisterTile &tile, bool wholePanels, Value panels);
+  TileMemory matrixRows(Value a, bool contiguous, Index aStart, Index aPitch, Index row, Index depth,
+                        const RegisterTile &tile, Value copy);
   void writeTile(const RegisterTile &tile, ArrayRef<Value> sums, Value cView, Index row, Index column, Index end,
                  bool wholePanels);
+  void writeBuffer(const RegisterTile &tile, Value buffer, Value cView, Index row, Index column, Index end,
+                   bool wholePanels);
 
   Index stride(const Operand &operand, ArrayRef<unsigned> loops) {
     return loops.empty() ? e.constant(1) : operand.strides[loops.back()];
@@ -60,6 +69,19 @@ private:
     return size && *size % rows == 0;
   }
 
+  /// The mask of each vector of a tile's columns; null where it has all of them.
+  SmallVector<Value> columnMasks(const RegisterTile &tile, Index column, Index end, bool wholePanels) {
+    SmallVector<Value> masks(tile.vectors);
+    for (int64_t vector = 0; vector < tile.vectors && !wholePanels; ++vector)
+      masks[vector] = laneMask(e, e.sub(end, e.add(column, e.constant(vector * tile.lanes))), tile.lanes);
+    return masks;
+  }
+  void writeVector(Value sum, Value c, ArrayRef<Index> at, Value mask) {
+    if (readsC)
+      sum = addValues(e, loadVector(e, c, at, cast<VectorType>(sum.getType()).getNumElements(), mask), sum);
+    storeVector(e, sum, c, at, mask);
+  }
+
   Emitter &e;
   const Problem &problem;
   const Schedule &schedule;
@@ -76,7 +98,13 @@ LoopNest::LoopNest(Emitter &e, const Problem &problem, const Schedule &schedule,
   readsC = schedule.accumulates || !options.startAtZero;
 }
 
-void LoopNest::emit() { outerLoops(0, {problem.a.offset, problem.b.offset, problem.c.offset}); }
+void LoopNest::emit() {
+  if (schedule.matrix)
+    configureTiles(e, std::min<int64_t>(bound(schedule.m).value_or(kTileRows), kTileRows));
+  outerLoops(0, {problem.a.offset, problem.b.offset, problem.c.offset});
+  if (schedule.matrix)
+    releaseTiles(e);
+}
 
 void LoopNest::outerLoops(unsigned level, Bases bases) {
   if (level < schedule.outer.size()) {
@@ -99,7 +127,7 @@ void LoopNest::outerLoops(unsigned level, Bases bases) {
   query.lanes = schedule.lanes;
   query.registers = options.vectorBits == 512 ? 32 : 16;
   query.fixedVectors = problem.packedColumns / schedule.lanes;
-  RegisterTile tile = chooseRegisterTile(query);
+  RegisterTile tile = schedule.matrix ? chooseMatrixTile(query) : chooseRegisterTile(query);
   auto size = getConstantIntValue(N);
   bool whole = size && *size % tile.columns() == 0;
   RegisterTile last = tile;
@@ -160,7 +188,8 @@ void LoopNest::dotProducts(const Bases &bases) {
 void LoopNest::columns(const Bases &bases, Index begin, Index end, const RegisterTile &tile, bool wholePanels) {
   bool packs = schedule.access != Access::Prepacked && schedule.access != Access::InPlace;
   int64_t width = tile.columns(), depth = std::max<int64_t>(schedule.depthBlock, 1);
-  int64_t elementBytes = llvm::divideCeil(problem.accumulator.getIntOrFloatBitWidth(), 8);
+  Type element = schedule.matrix ? problem.b.element : problem.accumulator;
+  int64_t elementBytes = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8), together = schedule.matrix ? 2 : 1;
   // A block of B is read again for each tile of rows, from the L2 cache.
   int64_t panels = std::max<int64_t>(1, options.blockBytes / (depth * width * elementBytes));
   if (auto rows = getConstantIntValue(M); rows && *rows <= tile.rows && !packs)
@@ -171,9 +200,9 @@ void LoopNest::columns(const Bases &bases, Index begin, Index end, const Registe
   if (size)
     panels = std::min<int64_t>(panels, std::max<int64_t>(llvm::divideCeil(*size, width), 1));
   int64_t block = panels * width;
-  // Transposed blocks write whole squares.
-  Value packed =
-      !packs ? Value() : e.scratch({panels, (int64_t)llvm::alignTo(depth, schedule.lanes), width}, problem.accumulator);
+  // Transposed blocks write whole squares, and the matrix unit reads them.
+  int64_t depthRoom = llvm::alignTo(depth, schedule.lanes * together) / together;
+  Value packed = !packs ? Value() : e.scratch({panels, depthRoom, width * together}, element);
 
   e.loop(begin, end, e.constant(block), [&](Index column) {
     bool even = size && getConstantIntValue(end) && *size % block == 0;
@@ -185,7 +214,8 @@ void LoopNest::columns(const Bases &bases, Index begin, Index end, const Registe
         rows = K;
       else if (!known || *known % depth != 0)
         rows = e.min(rows, e.sub(K, row));
-      PackRequest request{problem, bases.b, schedule.n, schedule.k, column, count, row, rows, wholePanels, packed};
+      PackRequest request{problem, bases.b, schedule.n, schedule.k,  column, count,
+                          row,     rows,    together,   wholePanels, packed};
       switch (schedule.access) {
       case Access::Rows:
         packRows(e, request, schedule.lanes);
@@ -202,7 +232,8 @@ void LoopNest::columns(const Bases &bases, Index begin, Index end, const Registe
       default:
         packScalars(e, request);
       }
-      rowTiles(bases, column, count, row, rows, tile, wholePanels, packed);
+      auto tiles = schedule.matrix ? &LoopNest::matrixTiles : &LoopNest::rowTiles;
+      (this->*tiles)(bases, column, count, row, rows, tile, wholePanels, packed);
     };
     if (schedule.deep)
       e.loop(e.constant(0), K, e.constant(depth), depthBlock);
@@ -293,6 +324,73 @@ void LoopNest::rowTiles(const Bases &bases, Index begin, Index count, Index dept
   });
 }
 
+/// The rows of A from `row` on as the matrix unit reads them: where they are, if they are whole tiles, else in `copy`.
+TileMemory LoopNest::matrixRows(Value a, bool contiguous, Index aStart, Index aPitch, Index row, Index depth,
+                                const RegisterTile &tile, Value copy) {
+  Index copyPitch = e.constant(cast<MemRefType>(copy.getType()).getDimSize(1));
+  auto copyRows = [&] {
+    packLeft(e, problem, a, contiguous, tileRows(row, tile.rows), depth, kTileDepth, copy);
+    return tileMemory(e, copy, e.constant(0), copyPitch);
+  };
+  auto direct = [&] { return tileMemory(e, problem.a.buffer, e.add(aStart, e.mul(row, aPitch)), aPitch); };
+  auto knownDepth = getConstantIntValue(depth);
+  if (!contiguous || (knownDepth && *knownDepth % kTileDepth != 0))
+    return copyRows();
+  if (wholeTiles(tile.rows) && knownDepth)
+    return direct();
+  Value whole = arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::sle, e.value(e.add(row, e.constant(tile.rows))),
+                                      e.value(M));
+  if (!knownDepth) {
+    Value rest = e.value(e.rem(depth, e.constant(kTileDepth)));
+    Value even = arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::eq, rest, e.value(e.constant(0)));
+    whole = arith::AndIOp::create(e.b, e.loc, whole, even);
+  }
+  Type index = e.b.getIndexType();
+  auto branch = scf::IfOp::create(e.b, e.loc, TypeRange{index, index}, whole, /*withElseRegion=*/true);
+  auto fill = [&](Block *block, function_ref<TileMemory()> make) {
+    OpBuilder::InsertionGuard guard(e.b);
+    e.b.setInsertionPointToStart(block);
+    TileMemory memory = make();
+    scf::YieldOp::create(e.b, e.loc, e.values({memory.address, memory.pitch}));
+  };
+  fill(branch.thenBlock(), direct);
+  fill(branch.elseBlock(), copyRows);
+  return {branch.getResult(0), branch.getResult(1)};
+}
+
+/// What rowTiles does, on the matrix unit.
+void LoopNest::matrixTiles(const Bases &bases, Index begin, Index count, Index depthBegin, Index depth,
+                           const RegisterTile &tile, bool wholePanels, Value panels) {
+  bool prepacked = schedule.access == Access::Prepacked;
+  Index aPitch = schedule.m.empty() ? e.constant(0) : problem.a.strides[schedule.m[0]];
+  Index kStride = stride(problem.a, schedule.k);
+  Index aStart = e.add(bases.a, e.mul(depthBegin, kStride));
+  Value a = problem.a.view(e, aStart, {M, depth}, {aPitch, kStride});
+  Value c = problem.c.view(
+      e, bases.c, {M, N},
+      {schedule.m.empty() ? e.constant(0) : stride(problem.c, schedule.m), stride(problem.c, schedule.n)});
+  int64_t depthBound = schedule.deep ? schedule.depthBlock : bound(schedule.k).value_or(schedule.depthBlock);
+  // The odd pitch keeps rows out of each other's cache sets.
+  Value copy = e.scratch({tile.rows, (int64_t)llvm::alignTo(depthBound, kTileDepth) + kTileDepth}, problem.a.element);
+  Value buffer = e.scratch({tile.rows, tile.columns()}, problem.accumulator);
+  TileMemory sums = tileMemory(e, buffer, e.constant(0), e.constant(tile.columns()));
+  Index panelPitch = e.constant(2 * tile.columns());
+  Index panelSize = prepacked ? problem.packedStride
+                              : e.mul(e.constant(cast<MemRefType>(panels.getType()).getDimSize(1)), panelPitch);
+  Index end = e.add(begin, count);
+  e.loop(e.constant(0), M, e.constant(tile.rows), [&](Index row) {
+    TileMemory rows = matrixRows(a, getConstantIntValue(kStride) == 1, aStart, aPitch, row, depth, tile, copy);
+    e.loop(e.constant(0), e.ceilDiv(count, tile.columns()), e.constant(1), [&](Index panel) {
+      Index column = e.add(begin, e.mul(panel, e.constant(tile.columns())));
+      Index number = prepacked ? e.div(column, e.constant(tile.columns())) : panel;
+      Index start = e.add(prepacked ? bases.b : e.constant(0), e.mul(number, panelSize));
+      TileMemory right = tileMemory(e, prepacked ? problem.b.buffer : panels, start, panelPitch);
+      emitTileProduct(e, tile, e.roundUp(depth, kTileDepth), rows, right, sums);
+      writeBuffer(tile, buffer, c, row, column, end, wholePanels);
+    });
+  });
+}
+
 void LoopNest::writeTile(const RegisterTile &tile, ArrayRef<Value> sums, Value c, Index row, Index column, Index end,
                          bool wholePanels) {
   Index rowEnd = wholeTiles(tile.rows) ? e.add(row, e.constant(tile.rows)) : M;
@@ -302,18 +400,12 @@ void LoopNest::writeTile(const RegisterTile &tile, ArrayRef<Value> sums, Value c
     e.ifLess(e.add(row, e.constant(i)), rowEnd, body);
   };
   if (schedule.unitColumns) {
-    SmallVector<Value> masks;
-    for (int64_t vector = 0; vector < tile.vectors; ++vector)
-      masks.push_back(
-          wholePanels ? Value() : laneMask(e, e.sub(end, e.add(column, e.constant(vector * tile.lanes))), tile.lanes));
+    SmallVector<Value> masks = columnMasks(tile, column, end, wholePanels);
     for (int64_t i = 0; i < tile.rows; ++i)
       isThere(i, [&] {
         for (int64_t vector = 0; vector < tile.vectors; ++vector) {
           SmallVector<Index> at = {e.add(row, e.constant(i)), e.add(column, e.constant(vector * tile.lanes))};
-          Value sum = sums[i * tile.vectors + vector];
-          if (readsC)
-            sum = addValues(e, loadVector(e, c, at, tile.lanes, masks[vector]), sum);
-          storeVector(e, sum, c, at, masks[vector]);
+          writeVector(sums[i * tile.vectors + vector], c, at, masks[vector]);
         }
       });
     return;
@@ -323,7 +415,26 @@ void LoopNest::writeTile(const RegisterTile &tile, ArrayRef<Value> sums, Value c
   for (int64_t i = 0; i < tile.rows; ++i)
     for (int64_t vector = 0; vector < tile.vectors; ++vector)
       storeVector(e, sums[i * tile.vectors + vector], buffer, {e.constant(i), e.constant(vector * tile.lanes)});
-  Index rows = e.min(e.constant(tile.rows), e.sub(rowEnd, row));
+  writeBuffer(tile, buffer, c, row, column, end, wholePanels);
+}
+
+/// Writes a tile of sums that lies in a buffer to C.
+void LoopNest::writeBuffer(const RegisterTile &tile, Value buffer, Value c, Index row, Index column, Index end,
+                           bool wholePanels) {
+  Index rows = e.constant(tile.rows);
+  if (!wholeTiles(tile.rows))
+    rows = e.min(rows, e.sub(M, row));
+  if (schedule.unitColumns) {
+    SmallVector<Value> masks = columnMasks(tile, column, end, wholePanels);
+    e.loop(e.constant(0), rows, e.constant(1), [&](Index i) {
+      for (int64_t vector = 0; vector < tile.vectors; ++vector) {
+        Index lane = e.constant(vector * tile.lanes);
+        writeVector(loadVector(e, buffer, {i, lane}, tile.lanes), c, {e.add(row, i), e.add(column, lane)},
+                    masks[vector]);
+      }
+    });
+    return;
+  }
   Index columns = e.min(e.constant(tile.columns()), e.sub(end, column));
   e.loop(e.constant(0), rows, e.constant(1), [&](Index i) {
     e.loop(e.constant(0), columns, e.constant(1), [&](Index j) {

@@ -1,7 +1,9 @@
 // The pass that finds contractions and convolutions and replaces them by register-tiled loops.
+#include "lib/Support/PassOptions.h"
 #include "lib/Transforms/Contraction/LoopNest.h"
 #include "lib/Transforms/Contraction/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -67,11 +69,13 @@ namespace {
 struct LowerContractions : lamina::impl::LowerContractionsBase<LowerContractions> {
   using LowerContractionsBase::LowerContractionsBase;
 
+  LogicalResult initialize(MLIRContext *context) override {
+    return lamina::OptionCheck(*this, context)
+        .oneOf(vectorBits, {128, 256, 512}, "512, 256 or 128")
+        .atLeast(blockBytes, 1);
+  }
+
   void runOnOperation() override {
-    if (vectorBits != 512 && vectorBits != 256 && vectorBits != 128) {
-      getOperation()->emitError("lamina-lower-contractions: vector-bits must be 512, 256 or 128");
-      return signalPassFailure();
-    }
     SmallVector<linalg::LinalgOp> ops;
     getOperation()->walk([&](linalg::LinalgOp op) { ops.push_back(op); });
     for (linalg::LinalgOp op : ops)
@@ -83,9 +87,6 @@ struct LowerContractions : lamina::impl::LowerContractionsBase<LowerContractions
     FailureOr<Match> match = matchProblem(op);
     if (failed(match))
       return failure();
-    int64_t lanes = vectorBits / match->accumulator.getIntOrFloatBitWidth();
-    if (match->packedColumns % lanes != 0)
-      return failure();
     linalg::FillOp fill = zeroFillBefore(op);
     OpBuilder builder(op);
     Emitter emitter(builder, op.getLoc());
@@ -94,9 +95,7 @@ struct LowerContractions : lamina::impl::LowerContractionsBase<LowerContractions
       op->erase(); // an empty sum
       return success();
     }
-    Schedule schedule = makeSchedule(emitter, problem, vectorBits);
-    if (problem.packedColumns && problem.n.size() > 1)
-      return failure();
+    Schedule schedule = makeSchedule(emitter, problem, vectorBits, matrixUnit && vectorBits == 512);
     bool startAtZero = fill && !schedule.accumulates;
     emitLoopNest(emitter, problem, schedule, {vectorBits, blockBytes, startAtZero});
     if (startAtZero)

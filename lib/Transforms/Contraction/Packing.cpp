@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace lamina::contraction;
 
 static int64_t panelColumns(const PackRequest &request) {
-  return cast<MemRefType>(request.panels.getType()).getDimSize(2);
+  return cast<MemRefType>(request.panels.getType()).getDimSize(2) / request.together;
 }
 
 /// Calls `body` with the address of each row of the block and its number in the block.
@@ -73,7 +73,58 @@ void lamina::contraction::packScalars(Emitter &e, const PackRequest &request) {
   });
 }
 
+/// Masks of the vectors of the last panel, which has fewer columns.
+static SmallVector<Value> lastMasks(Emitter &e, const PackRequest &request, Index panel, int64_t lanes) {
+  int64_t width = panelColumns(request);
+  Index left = e.sub(request.columns, e.mul(panel, e.constant(width)));
+  SmallVector<Value> masks;
+  for (int64_t vector = 0; vector < width / lanes; ++vector)
+    masks.push_back(laneMask(e, e.sub(left, e.constant(vector * lanes)), lanes));
+  return masks;
+}
+
+/// Rows 2 r and 2 r + 1 of B to row r of the panels, element by element in turn; zeros where there is no row, up to a
+/// whole tile.
+static void packRowPairs(Emitter &e, const PackRequest &request, int64_t lanes) {
+  const Problem &problem = request.problem;
+  int64_t width = panelColumns(request);
+  Index rowStride = problem.b.strides[request.k[0]];
+  Index start = e.add(e.add(request.base, request.column), e.mul(request.row, rowStride));
+  Value view = problem.b.view(e, start, {request.depth, request.columns}, {rowStride, e.constant(1)});
+  Value zero = e.zero(VectorType::get({lanes}, problem.b.element));
+  auto copy = [&](Index pair, int64_t rows, Index panel, ArrayRef<Value> masks) {
+    for (int64_t vector = 0; vector < width / lanes; ++vector) {
+      Index column = e.add(e.mul(panel, e.constant(width)), e.constant(vector * lanes));
+      Value loaded[2] = {zero, zero};
+      for (int64_t row = 0; row < rows; ++row)
+        loaded[row] = loadVector(e, view, {e.add(e.mul(pair, e.constant(2)), e.constant(row)), column}, lanes,
+                                 masks.empty() ? Value() : masks[vector]);
+      Value both = vector::InterleaveOp::create(e.b, e.loc, loaded[0], loaded[1]);
+      storeVector(e, both, request.panels, {panel, pair, e.constant(2 * vector * lanes)});
+    }
+  };
+  auto allRows = [&](function_ref<void(Index pair, int64_t rows)> body) {
+    Index pairs = e.div(request.depth, e.constant(2)), some = e.ceilDiv(request.depth, 2);
+    e.loop(e.constant(0), pairs, e.constant(1), [&](Index pair) { body(pair, 2); });
+    e.loop(pairs, some, e.constant(1), [&](Index pair) { body(pair, 1); });
+    e.loop(some, e.div(e.roundUp(request.depth, kTileDepth), e.constant(2)), e.constant(1),
+           [&](Index pair) { body(pair, 0); });
+  };
+  Index whole = e.div(request.columns, e.constant(width));
+  allRows([&](Index pair, int64_t rows) {
+    e.loop(e.constant(0), whole, e.constant(1), [&](Index panel) { copy(pair, rows, panel, {}); });
+  });
+  if (request.wholePanels)
+    return;
+  e.loop(whole, e.ceilDiv(request.columns, width), e.constant(1), [&](Index panel) {
+    SmallVector<Value> masks = lastMasks(e, request, panel, lanes);
+    allRows([&](Index pair, int64_t rows) { copy(pair, rows, panel, masks); });
+  });
+}
+
 void lamina::contraction::packRows(Emitter &e, const PackRequest &request, int64_t lanes) {
+  if (request.together == 2)
+    return packRowPairs(e, request, lanes);
   const Problem &problem = request.problem;
   int64_t width = panelColumns(request);
   Value line = lineView(e, problem.b, e.constant(0));
@@ -94,10 +145,7 @@ void lamina::contraction::packRows(Emitter &e, const PackRequest &request, int64
   if (request.wholePanels)
     return;
   e.loop(whole, e.ceilDiv(request.columns, width), e.constant(1), [&](Index panel) {
-    Index left = e.sub(request.columns, e.mul(panel, e.constant(width)));
-    SmallVector<Value> masks;
-    for (int64_t vector = 0; vector < width / lanes; ++vector)
-      masks.push_back(laneMask(e, e.sub(left, e.constant(vector * lanes)), lanes));
+    SmallVector<Value> masks = lastMasks(e, request, panel, lanes);
     forEachRow(e, block, [&](Index address, Index row) { copy(address, row, panel, masks); });
   });
 }
@@ -125,6 +173,9 @@ static void transposeInRegisters(Emitter &e, SmallVector<Value> &vectors) {
 void lamina::contraction::packTransposed(Emitter &e, const PackRequest &request, int64_t lanes) {
   const Problem &problem = request.problem;
   int64_t width = panelColumns(request);
+  // Rows that alternate are transposed together, as one element of twice the width.
+  int64_t together = request.together, deep = lanes * together;
+  auto pairType = VectorType::get({lanes}, e.b.getIntegerType(together * problem.b.element.getIntOrFloatBitWidth()));
   Index columnStride = problem.b.strides[request.n[0]];
   Index start = e.add(e.add(request.base, request.row), e.mul(request.column, columnStride));
   Value view = problem.b.view(e, start, {request.columns, request.depth}, {columnStride, e.constant(1)});
@@ -140,18 +191,25 @@ void lamina::contraction::packTransposed(Emitter &e, const PackRequest &request,
     }
     auto block = [&](Index k, Value mask) {
       SmallVector<Value> vectors;
-      for (int64_t i = 0; i < lanes; ++i)
-        vectors.push_back(
-            extend(e, loadVector(e, view, {rows[i], k}, lanes, mask), problem.b.extension, problem.accumulator));
+      for (int64_t i = 0; i < lanes; ++i) {
+        Value loaded = loadVector(e, view, {rows[i], k}, deep, mask);
+        vectors.push_back(together == 1 ? extend(e, loaded, problem.b.extension, problem.accumulator)
+                                        : vector::BitCastOp::create(e.b, e.loc, pairType, loaded));
+      }
       transposeInRegisters(e, vectors);
-      for (int64_t i = 0; i < lanes; ++i)
-        storeVector(e, vectors[i], request.panels, {panel, e.add(k, e.constant(i)), lane});
+      for (int64_t i = 0; i < lanes; ++i) {
+        Value vector = vectors[i];
+        if (together > 1)
+          vector = vector::BitCastOp::create(e.b, e.loc, VectorType::get({deep}, problem.b.element), vector);
+        storeVector(e, vector, request.panels,
+                    {panel, e.add(e.div(k, e.constant(together)), e.constant(i)), e.mul(lane, e.constant(together))});
+      }
     };
-    Index main = e.roundDown(request.depth, lanes);
-    e.loop(e.constant(0), main, e.constant(lanes), [&](Index k) { block(k, {}); });
-    // The panels' depth is a multiple of the lanes, so that the rows past the end have room.
-    e.loop(main, request.depth, e.constant(lanes),
-           [&](Index k) { block(k, laneMask(e, e.sub(request.depth, k), lanes)); });
+    Index main = e.roundDown(request.depth, deep);
+    e.loop(e.constant(0), main, e.constant(deep), [&](Index k) { block(k, {}); });
+    // The panels' depth is a multiple of a block's, so that the rows past the end have room.
+    e.loop(main, request.depth, e.constant(deep),
+           [&](Index k) { block(k, laneMask(e, e.sub(request.depth, k), deep)); });
   });
 }
 
@@ -216,18 +274,24 @@ void lamina::contraction::packPixels(Emitter &e, const PackRequest &request, int
 
 void lamina::contraction::packLeft(Emitter &e, const Problem &problem, Value view, bool contiguous,
                                    ArrayRef<Index> rows, Index depth, int64_t lanes, Value copy) {
+  Type element = cast<MemRefType>(copy.getType()).getElementType();
+  auto convert = [&](Value value) {
+    return element == problem.a.element ? value : extend(e, value, problem.a.extension, element);
+  };
   if (!contiguous) {
     e.loop(e.constant(0), depth, e.constant(1), [&](Index k) {
       for (auto [i, row] : llvm::enumerate(rows))
-        storeScalar(e, extend(e, loadScalar(e, view, {row, k}), problem.a.extension, problem.accumulator), copy,
-                    {e.constant(i), k});
+        storeScalar(e, convert(loadScalar(e, view, {row, k})), copy, {e.constant(i), k});
+    });
+    e.loop(depth, e.roundUp(depth, lanes), e.constant(1), [&](Index k) {
+      for (unsigned i = 0; i < rows.size(); ++i)
+        storeScalar(e, e.zero(element), copy, {e.constant(i), k});
     });
     return;
   }
   auto block = [&](Index k, Value mask) {
     for (auto [i, row] : llvm::enumerate(rows))
-      storeVector(e, extend(e, loadVector(e, view, {row, k}, lanes, mask), problem.a.extension, problem.accumulator),
-                  copy, {e.constant(i), k});
+      storeVector(e, convert(loadVector(e, view, {row, k}, lanes, mask)), copy, {e.constant(i), k});
   };
   Index main = e.roundDown(depth, lanes);
   e.loop(e.constant(0), main, e.constant(lanes), [&](Index k) { block(k, {}); });

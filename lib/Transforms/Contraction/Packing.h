@@ -13,13 +13,14 @@ struct PackRequest {
   Index base;                    // address of B's first element for this contraction
   llvm::ArrayRef<unsigned> n, k; // loops, outermost first
   Index column, columns, row, depth;
+  int64_t together;   // rows whose elements alternate in a panel: 2 for the matrix unit, which reads B's own type
   bool wholePanels;   // columns is a multiple of the panel's width
-  mlir::Value panels; // memref<? x depth x panel columns>
+  mlir::Value panels; // memref<? x depth / together x panel columns * together>
 };
 
 /// Where columns have no unit stride and rows none either, or pixels are too scattered for vectors.
 void packScalars(Emitter &e, const PackRequest &request);
-/// Row-major B: vector copies.
+/// Row-major B: vector copies, of one row at a time or of pairs of alternating rows.
 void packRows(Emitter &e, const PackRequest &request, int64_t lanes);
 /// B contiguous in k: transposes of lanes x lanes blocks in registers.
 void packTransposed(Emitter &e, const PackRequest &request, int64_t lanes);
@@ -30,7 +31,8 @@ void packPixels(Emitter &e, const PackRequest &request, int64_t lanes);
 mlir::Value loadStrided(Emitter &e, mlir::Value line, llvm::ArrayRef<Index> at, int64_t stride, Index count,
                         int64_t lanes);
 
-/// Copies tile.rows rows of A from `row` on, converted, to memref<rows x depth>; rows past the end repeat the last one.
+/// Copies rows of A to memref<rows x depth>, converted if its type is the accumulator's, and zeros after them up to a
+/// multiple of the lanes.
 void packLeft(Emitter &e, const Problem &problem, mlir::Value view, bool contiguous, llvm::ArrayRef<Index> rows,
               Index depth, int64_t lanes, mlir::Value copy);
 

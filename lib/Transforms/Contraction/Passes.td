@@ -27,23 +27,25 @@ def LowerContractions : Pass<"lamina-lower-contractions"> {
 
     A `linalg.fill` with zero of the output just before the op is removed, and the accumulators start at zero.
 
-    **Packed B.** An op with `lamina.packed_b = w : i64` has B of shape `[ceil(N / w), K, w]`, element `[p, k, j]` being
-    `B[k, p * w + j]`, with zeros where `p * w + j >= N`. The last dimension has stride 1 and `w` is a multiple of the
-    lanes (512 / bits of the accumulator). A memref of some of the panels (a subview of dimension 0) is the operand of a
-    tile of columns that starts at a panel. B's own map is not read: rows are numbered in the order of the k loops;
-    `(m, n, k) -> (n floordiv w, k, n mod w)` says the same and verifies. There is no batch loop.
+    **Panels.** A B whose strides say that it lies in panels `[panel, k, column]`, the columns of a panel a multiple of the
+    lanes, is read where it is. So is one in panels `[panel, k / 2, column, 2]`, where two rows alternate.
+
+    **Matrix unit.** With `matrix-unit` a bf16 contraction with f32 sums runs on AMX tiles of 16 rows by 64 bytes: B in
+    panels of alternating rows, as constants come and as others are copied, A where it is if its rows are whole tiles,
+    else in a copy padded with zeros. Tiles are configured before the op and released after it.
 
     Ops marked neither `lamina.contraction` nor `lamina.convolution` are taken only if they have a reduction and a row or column loop. Ops that do not match
     are left alone; a remark says so for those marked `lamina.contraction` or `lamina.convolution`.
     The work is constant for an op; the code has about `4 * rows * vectors` instructions for each kernel, and an op has one
     or two kernels.
   }];
-  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect", "mlir::memref::MemRefDialect", "mlir::scf::SCFDialect",
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect", "mlir::memref::MemRefDialect", "mlir::scf::SCFDialect", "mlir::LLVM::LLVMDialect",
                            "mlir::vector::VectorDialect"];
   let options = [
     Option<"vectorBits", "vector-bits", "int64_t", "512", "bits of a vector register: 512, 256 or 128">,
     Option<"blockBytes", "block-bytes", "int64_t", "524288",
-           "bytes of B, packed or not, that are read again for each tile of rows: a quarter of the L2 cache">
+           "bytes of B, packed or not, that are read again for each tile of rows: a quarter of the L2 cache">,
+    Option<"matrixUnit", "matrix-unit", "bool", "false", "whether there are AMX tiles for bf16; they are used with vectors of 512 bits">
   ];
   let statistics = [
     Statistic<"numLowered", "lowered", "contractions and convolutions lowered">,

@@ -8,8 +8,6 @@
 using namespace mlir;
 using namespace lamina::contraction;
 
-static constexpr llvm::StringLiteral kPackedAttr = "lamina.packed_b";
-
 Value Operand::view(Emitter &e, Index start, ArrayRef<Index> sizes, ArrayRef<Index> viewStrides) const {
   SmallVector<int64_t> shape, strides;
   SmallVector<Value> unused;
@@ -35,6 +33,20 @@ bool Problem::mergeable(const Operand &operand, unsigned outer, unsigned inner) 
   return outerStride && innerStride && innerSize && *outerStride == *innerStride * *innerSize;
 }
 
+void Problem::merge(Emitter &e, SmallVector<unsigned> &group, unsigned outer, unsigned inner) {
+  sizes[inner] = e.mul(sizes[outer], sizes[inner]);
+  bool bounded = bounds[outer] != ShapedType::kDynamic && bounds[inner] != ShapedType::kDynamic;
+  bounds[inner] = bounded ? bounds[outer] * bounds[inner] : ShapedType::kDynamic;
+  for (Operand *operand : {&a, &b, &c})
+    for (auto &pair : operand->contiguous) {
+      if (pair.second == inner)
+        pair.second = ~0u; // its size has changed
+      if (pair.second == outer)
+        pair.second = inner;
+    }
+  llvm::erase(group, outer);
+}
+
 void Problem::collapse(Emitter &e) {
   auto inAll = [&](unsigned outer, unsigned inner, ArrayRef<const Operand *> operands) {
     return llvm::all_of(operands, [&](const Operand *operand) { return mergeable(*operand, outer, inner); });
@@ -47,29 +59,13 @@ void Problem::collapse(Emitter &e) {
           unsigned outer = group[i], inner = group[j];
           if (i == j || !inAll(outer, inner, operands))
             continue;
-          sizes[inner] = e.mul(sizes[outer], sizes[inner]);
-          bool bounded = bounds[outer] != ShapedType::kDynamic && bounds[inner] != ShapedType::kDynamic;
-          bounds[inner] = bounded ? bounds[outer] * bounds[inner] : ShapedType::kDynamic;
-          for (Operand *operand : {&a, &b, &c})
-            for (auto &pair : operand->contiguous) {
-              if (pair.second == inner)
-                pair.second = ~0u; // its size has changed
-              if (pair.second == outer)
-                pair.second = inner;
-            }
-          group.erase(group.begin() + i);
+          merge(e, group, outer, inner);
           changed = true;
         }
     }
   };
   collapseGroup(batch, {&a, &b, &c});
   collapseGroup(m, {&a, &c});
-  if (packedColumns) {
-    // Columns of a packed B are one loop already; its rows are numbered in the order of the k loops.
-    collapseGroup(n, {&c});
-    collapseGroup(k, {&a, &b});
-    return;
-  }
   collapseGroup(n, {&b, &c});
   collapseGroup(k, {&a, &b});
 }
@@ -78,27 +74,44 @@ void Problem::collapse(Emitter &e) {
 static constexpr int64_t kMaxPanelVectors = 4;
 
 void Problem::findPanels(Emitter &e, int64_t lanes) {
-  if (packedColumns || !batch.empty() || n.empty() || n.size() > 2 || k.size() != 1)
+  if (!batch.empty() || n.empty() || n.size() > 2 || k.empty())
     return;
-  auto isPanel = [&](unsigned inner) {
-    auto width = size(inner), row = getConstantIntValue(b.strides[k[0]]),
-         column = getConstantIntValue(b.strides[inner]);
-    return width && *width > 0 && *width <= kMaxPanelVectors * lanes && *width % lanes == 0 && row == width &&
-           column == 1;
+  auto isStride = [&](unsigned loop, int64_t stride) { return getConstantIntValue(b.strides[loop]) == stride; };
+  // Where rows alternate, a loop of size 2 goes through the pair.
+  auto *found = llvm::find_if(k, [&](unsigned loop) { return size(loop) == 2 && isStride(loop, 1); });
+  bool paired = found != k.end();
+  unsigned pair = paired ? *found : 0;
+  int64_t together = paired ? 2 : 1;
+  auto findRows = [&](unsigned inner) -> std::optional<unsigned> {
+    auto width = size(inner);
+    if (!width || *width <= 0 || *width > kMaxPanelVectors * lanes || *width % lanes != 0 || !isStride(inner, together))
+      return std::nullopt;
+    for (unsigned loop : k)
+      if (isStride(loop, *width * together) && (!paired || mergeable(a, loop, pair)))
+        return loop;
+    return std::nullopt;
   };
-  if (n.size() == 1) {
-    if (!isPanel(n[0]))
-      return;
-    packedColumns = *size(n[0]);
-    packedStride = e.constant(0);
-    return;
-  }
-  for (auto [outer, inner] : {std::pair(n[0], n[1]), std::pair(n[1], n[0])}) {
-    if (!isPanel(inner) || !mergeable(c, outer, inner))
+  SmallVector<std::pair<std::optional<unsigned>, unsigned>> candidates;
+  if (n.size() == 1)
+    candidates.push_back({std::nullopt, n[0]});
+  else
+    candidates = {{n[0], n[1]}, {n[1], n[0]}};
+  for (auto [outer, inner] : candidates) {
+    std::optional<unsigned> rows = findRows(inner);
+    if (!rows || (outer && !mergeable(c, *outer, inner)))
       continue;
     packedColumns = *size(inner);
-    packedStride = b.strides[outer];
-    collapse(e);
+    packedRows = together;
+    packedStride = outer ? b.strides[*outer] : e.constant(0);
+    if (outer)
+      merge(e, n, *outer, inner);
+    if (paired) {
+      merge(e, k, *rows, pair);
+      b.strides[pair] = e.constant(packedColumns);
+      rows = pair;
+    }
+    llvm::erase(k, *rows);
+    k.push_back(*rows);
     return;
   }
 }
@@ -168,8 +181,6 @@ FailureOr<Match> lamina::contraction::matchProblem(linalg::LinalgOp op) {
   if (!op.hasPureBufferSemantics() || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 ||
       failed(matchBody(op, match)))
     return failure();
-  if (auto packed = op->getAttrOfType<IntegerAttr>(kPackedAttr))
-    match.packedColumns = packed.getInt();
   unsigned loops = op.getNumLoops();
   SmallVector<bool> uses[3];
   for (OpOperand &operand : op->getOpOperands()) {
@@ -181,12 +192,6 @@ FailureOr<Match> lamina::contraction::matchProblem(linalg::LinalgOp op) {
       return failure();
     uses[number].assign(loops, false);
     AffineMap map = op.getMatchingIndexingMap(&operand);
-    if (number == 1 && match.packedColumns) {
-      if (type.getRank() != 3 || strides[2] != 1 ||
-          (ShapedType::isStatic(type.getDimSize(2)) && type.getDimSize(2) != match.packedColumns))
-        return failure();
-      continue;
-    }
     if (number == 2 && !map.isProjectedPermutation())
       return failure();
     for (AffineExpr expr : map.getResults()) {
@@ -203,8 +208,7 @@ FailureOr<Match> lamina::contraction::matchProblem(linalg::LinalgOp op) {
   }
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
   for (unsigned loop = 0; loop < loops; ++loop) {
-    bool inA = uses[0][loop], inC = uses[2][loop];
-    bool inB = match.packedColumns ? inA != inC : uses[1][loop];
+    bool inA = uses[0][loop], inB = uses[1][loop], inC = uses[2][loop];
     if (inC != (iterators[loop] == utils::IteratorType::parallel))
       return failure();
     if (inA && inB && inC)
@@ -215,10 +219,6 @@ FailureOr<Match> lamina::contraction::matchProblem(linalg::LinalgOp op) {
       match.n.push_back(loop);
     else if (inA && inB && !inC)
       match.k.push_back(loop);
-    else if (match.packedColumns && inC && !inA)
-      match.n.push_back(loop);
-    else if (match.packedColumns && inA && inC)
-      match.m.push_back(loop);
     else
       return failure();
   }
@@ -229,7 +229,7 @@ FailureOr<Match> lamina::contraction::matchProblem(linalg::LinalgOp op) {
   return match;
 }
 
-static Operand buildOperand(Emitter &e, Value buffer, AffineMap map, Extension extension, bool addresses) {
+static Operand buildOperand(Emitter &e, Value buffer, AffineMap map, Extension extension) {
   Operand operand;
   auto type = cast<MemRefType>(buffer.getType());
   operand.element = type.getElementType();
@@ -239,8 +239,6 @@ static Operand buildOperand(Emitter &e, Value buffer, AffineMap map, Extension e
   operand.offset = metadata.getConstifiedMixedOffset();
   SmallVector<Index> strides = metadata.getConstifiedMixedStrides();
   operand.strides.assign(map.getNumDims(), e.constant(0));
-  if (!addresses)
-    return operand;
   for (auto [expr, stride] : llvm::zip_equal(map.getResults(), strides)) {
     SmallVector<int64_t> flat = *coefficients(expr, map.getNumDims());
     for (unsigned loop = 0; loop < map.getNumDims(); ++loop)
@@ -261,7 +259,6 @@ Problem lamina::contraction::buildProblem(Emitter &e, linalg::LinalgOp op, const
   Problem problem;
   unsigned loops = op.getNumLoops();
   problem.accumulator = match.accumulator;
-  problem.packedColumns = match.packedColumns;
   problem.batch = match.batch;
   problem.m = match.m;
   problem.n = match.n;
@@ -270,8 +267,6 @@ Problem lamina::contraction::buildProblem(Emitter &e, linalg::LinalgOp op, const
   problem.bounds.assign(loops, ShapedType::kDynamic);
   // A loop's size is the size of a dimension that it alone walks.
   for (OpOperand &operand : op->getOpOperands()) {
-    if (operand.getOperandNumber() == 1 && match.packedColumns)
-      continue;
     AffineMap map = op.getMatchingIndexingMap(&operand);
     for (unsigned i = 0; i < map.getNumResults(); ++i) {
       auto dim = dyn_cast<AffineDimExpr>(map.getResult(i));
@@ -300,24 +295,13 @@ Problem lamina::contraction::buildProblem(Emitter &e, linalg::LinalgOp op, const
     }
   }
   auto map = [&](unsigned i) { return op.getMatchingIndexingMap(&op->getOpOperand(i)); };
-  problem.a = buildOperand(e, op->getOperand(0), map(0), match.extensions[0], true);
-  problem.b = buildOperand(e, op->getOperand(1), map(1), match.extensions[1], !match.packedColumns);
-  problem.c = buildOperand(e, op->getOperand(2), map(2), Extension::None, true);
+  problem.a = buildOperand(e, op->getOperand(0), map(0), match.extensions[0]);
+  problem.b = buildOperand(e, op->getOperand(1), map(1), match.extensions[1]);
+  problem.c = buildOperand(e, op->getOperand(2), map(2), Extension::None);
   auto dropUnit = [&](SmallVector<unsigned> &group) {
     llvm::erase_if(group, [&](unsigned loop) { return problem.size(loop) == 1; });
   };
   for (auto *group : {&problem.batch, &problem.m, &problem.n, &problem.k})
     dropUnit(*group);
-  if (match.packedColumns) {
-    auto strides = memref::ExtractStridedMetadataOp::create(e.b, e.loc, op->getOperand(1)).getConstifiedMixedStrides();
-    problem.packedStride = strides[0];
-    Index stride = strides[1];
-    for (unsigned loop : llvm::reverse(problem.k)) {
-      problem.b.strides[loop] = stride;
-      stride = e.mul(stride, problem.sizes[loop]);
-    }
-    for (unsigned i = 1; i < problem.k.size(); ++i)
-      problem.b.contiguous.push_back({problem.k[i - 1], problem.k[i]});
-  }
   return problem;
 }

@@ -32,16 +32,20 @@ struct Problem {
   llvm::SmallVector<unsigned> batch, m, n, k;
   Operand a, b, c;
   mlir::Type accumulator;
-  /// Columns of a panel where B is packed as [ceil(N / packedColumns), K, packedColumns]; 0 where it is not.
+  /// Columns of a panel where B lies in panels [panel, k / packedRows, column, packedRows]; 0 where it does not.
   int64_t packedColumns = 0;
-  Index packedStride; // from one panel to the next
+  int64_t packedRows = 1; // rows of B whose elements alternate
+  Index packedStride;     // from one panel to the next
 
   std::optional<int64_t> size(unsigned loop) const { return mlir::getConstantIntValue(sizes[loop]); }
   /// Exchanges the roles of A and B, rows and columns.
   void transpose();
+  /// Makes two loops of one group into the inner one.
+  void merge(Emitter &e, llvm::SmallVector<unsigned> &group, unsigned outer, unsigned inner);
   /// Merges loops of one group that are contiguous together in every operand.
   void collapse(Emitter &e);
-  /// Recognises a B that lies in panels [panel, k, column] whose columns are two loops, and makes them one.
+  /// Recognises a B that lies in panels by its strides, and makes its columns one loop; its rows are the last loop of
+  /// k.
   void findPanels(Emitter &e, int64_t lanes);
   /// Whether `outer` and `inner` walk through `operand` as one loop does.
   bool mergeable(const Operand &operand, unsigned outer, unsigned inner) const;
@@ -52,7 +56,6 @@ struct Match {
   bool swappedProduct = false;
   Extension extensions[2] = {Extension::None, Extension::None};
   mlir::Type accumulator;
-  int64_t packedColumns = 0;
   llvm::SmallVector<unsigned> batch, m, n, k;
 };
 

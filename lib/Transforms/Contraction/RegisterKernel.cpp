@@ -12,7 +12,7 @@ using namespace lamina::contraction;
 /// Steps of k in one trip of the innermost loop.
 static constexpr int64_t kUnroll = 4;
 /// Steps of k in one block of a sum.
-static constexpr int64_t kSumBlock = 256;
+static constexpr int64_t kSumBlock = 128;
 /// Nests of k loops with at most this many steps are written out.
 static constexpr int64_t kFullUnroll = 32;
 

@@ -9,6 +9,8 @@ using namespace lamina::contraction;
 static constexpr int64_t kDotRows = 8;
 /// With at most this many rows a copy of a row-major B is not worth its time.
 static constexpr int64_t kInPlaceRows = 16;
+/// Both limits where a matrix unit does the arithmetic.
+static constexpr int64_t kMatrixRows = 4;
 /// The same where the rows of B are near each other and all of it stays in the L2 cache.
 static constexpr int64_t kInPlaceRowsNear = 64, kNearStride = 512, kNearElements = 1 << 18;
 /// Fewer pixels in a row than this are gathered one by one.
@@ -57,11 +59,13 @@ static unsigned largest(const Problem &problem, ArrayRef<unsigned> loops) {
   return best;
 }
 
-Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t vectorBits) {
+Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t vectorBits, bool matrixUnit) {
   problem.collapse(e);
   Schedule schedule;
   schedule.lanes = vectorBits / problem.accumulator.getIntOrFloatBitWidth();
   problem.findPanels(e, schedule.lanes);
+  bool canTile = matrixUnit && problem.a.element.isBF16() && problem.b.element.isBF16() && problem.accumulator.isF32();
+  int64_t dotRows = canTile ? kMatrixRows : kDotRows, inPlaceRows = canTile ? kMatrixRows : kInPlaceRows;
 
   // A loop contiguous in both operands, for dot products.
   std::optional<unsigned> dotLoop;
@@ -70,7 +74,7 @@ Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t
       dotLoop = loop;
   if (!problem.packedColumns) {
     bool unitM = unitLoop(problem.c, problem.m).has_value(), unitN = unitLoop(problem.c, problem.n).has_value();
-    bool few = dotLoop && boundOf(problem, problem.n) <= kDotRows && boundOf(problem, problem.m) > kDotRows;
+    bool few = dotLoop && boundOf(problem, problem.n) <= dotRows && boundOf(problem, problem.m) > dotRows;
     if ((problem.n.empty() && !problem.m.empty()) || few || (unitM && !unitN && !problem.m.empty()))
       problem.transpose();
   }
@@ -96,15 +100,15 @@ Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t
   if (problem.packedColumns) {
     schedule.access = Access::Prepacked;
     keepInnermost(schedule.n);
-    if (!problem.k.empty())
-      schedule.k = {problem.k.back()};
-  } else if (dotLoop && rows <= kDotRows && !(strided && unitColumn)) {
+    schedule.k = {problem.k.back()};
+    schedule.matrix = problem.packedRows == 2;
+  } else if (dotLoop && rows <= dotRows && !(strided && unitColumn)) {
     schedule.access = Access::Dot;
     schedule.n = problem.n.empty() ? SmallVector<unsigned>() : SmallVector<unsigned>{largest(problem, problem.n)};
     schedule.k = {*dotLoop};
   } else if (strided &&
-             (rows <= 4 || (flat && rows <= kInPlaceRows) ||
-              (flat && problem.k.size() == 1 && rows <= kInPlaceRowsNear &&
+             (rows <= 4 || (flat && rows <= inPlaceRows) ||
+              (flat && problem.k.size() == 1 && !canTile && rows <= kInPlaceRowsNear &&
                strideOr(problem.b, problem.k[0]) <= kNearStride &&
                boundOf(problem, problem.k) * std::min(boundOf(problem, problem.n), kNearElements) <= kNearElements))) {
     schedule.access = Access::InPlace;
@@ -137,9 +141,11 @@ Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t
       schedule.access = Access::Pixels;
     else
       schedule.access = Access::Scalars;
+    schedule.matrix =
+        canTile && schedule.k.size() == 1 && (schedule.access == Access::Rows || schedule.access == Access::Transposed);
     // A block of the packed rows is a multiple of the inner reduction loops.
     std::optional<int64_t> depth = 1;
-    int64_t multiple = 1;
+    int64_t multiple = schedule.matrix ? kTileDepth : 1;
     for (auto [i, loop] : llvm::enumerate(schedule.k)) {
       depth = depth && problem.size(loop) ? std::optional<int64_t>(*depth * *problem.size(loop)) : std::nullopt;
       if (i)

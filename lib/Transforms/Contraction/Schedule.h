@@ -27,10 +27,11 @@ struct Schedule {
   int64_t depthBlock = 0; // rows of B packed at a time
   bool deep = false;      // there may be more of them
   bool accumulates;       // C is written more than once
+  bool matrix = false;    // tiles of the matrix unit, not vectors; panels hold pairs of rows of B's own type
 };
 
 /// Decides for `problem`, whose operands' roles may be exchanged.
-Schedule makeSchedule(Emitter &e, Problem &problem, int64_t vectorBits);
+Schedule makeSchedule(Emitter &e, Problem &problem, int64_t vectorBits, bool matrixUnit);
 
 } // namespace lamina::contraction
 #endif

@@ -1,9 +1,11 @@
 // lamina-fuse-kernels: outlines the ops of each prim function into kernels.
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Support/PassOptions.h"
 #include "lib/Transforms/Fusion/Grouping.h"
 #include "lib/Transforms/Fusion/Outline.h"
 #include "lib/Transforms/Fusion/PackConstants.h"
+#include "lib/Transforms/Fusion/SortedValues.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -37,6 +39,14 @@ void copySharedResults(func::FuncOp func) {
 struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
   using FuseKernelsBase::FuseKernelsBase;
 
+  LogicalResult initialize(MLIRContext *context) override {
+    return OptionCheck(*this, context)
+        .atLeast(minParallelism, 1)
+        .atLeast(sizeHint, 1)
+        .atLeast(packWidths, 1)
+        .atLeast(packTileWidths, 1);
+  }
+
   void runOnOperation() override {
     KernelTable table(getOperation());
     // @init last: the others may add to it.
@@ -46,7 +56,7 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
       if (!func.isExternal() && failed(fuse(func, table)))
         return signalPassFailure();
     if (auto init = getOperation().lookupSymbol<func::FuncOp>("init"))
-      if (failed(fuse(init, table)))
+      if (!init.isExternal() && failed(fuse(init, table)))
         return signalPassFailure();
     numKernels = table.size();
   }
@@ -56,7 +66,7 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
     if (func.getBody().getBlocks().size() != 1)
       return func.emitOpError("has several blocks; kernels are made of straight-line functions");
     for (Operation &op : block.without_terminator())
-      if (!isa<prim::PrimDialect>(op.getDialect()) || op.getNumResults() != 1)
+      if (!isa<prim::PrimDialect>(op.getDialect()) || (op.getNumResults() != 1 && !isa<prim::SortOp>(op)))
         return op.emitOpError("cannot be put in a kernel");
     for (BlockArgument argument : block.getArguments()) {
       auto type = dyn_cast<RankedTensorType>(argument.getType());
@@ -65,6 +75,7 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
       if (!type.hasStaticShape() && !func.getArgAttr(argument.getArgNumber(), "prim.sizes"))
         return func.emitOpError("argument ") << argument.getArgNumber() << " has a dynamic size and no prim.sizes";
     }
+    gatherSortedValues(func);
     copySharedResults(func);
     SizeAnalysis sizes(func);
     FusionOptions options;
@@ -81,15 +92,18 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
     for (Operation &op : block.without_terminator())
       old.push_back(&op);
     std::optional<InitFunction> init;
-    if (func.getName() == "main" && !packWidths.empty())
+    if (func.getName() == "main" && !(packWidths.empty() && packTileWidths.empty())) {
+      if (failed(InitFunction::check(func)))
+        return failure();
       init.emplace(func);
+    }
     for (const Grouping::Group *group : grouping.groups()) {
       ArrayRef<Operation *> members = group->members;
       KernelGraph graph = grouping.makeGraph(*group);
       if (!graph.ok())
         return members.front()->emitOpError("was put in a kernel that has no iteration space");
       if (init)
-        packConstants(graph, *packWidths, *init);
+        packConstants(graph, {*packWidths, *packTileWidths}, *init);
       for (BlockArgument argument : block.getArguments())
         hostValues[argument] = argument;
       SmallVector<Operation *> outputs = grouping.outputs(members);

@@ -1,6 +1,7 @@
 // Grouping: which ops of a function share a kernel.
 #include "lib/Transforms/Fusion/Grouping.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Transforms/Fusion/Online.h"
 
 using namespace mlir;
 using namespace lamina;
@@ -8,6 +9,8 @@ using namespace lamina::prim;
 
 /// A kernel beyond this many ops gains nothing and costs compile time.
 static constexpr unsigned kMaxMembers = 64;
+/// Elements that a program walks in the time that a launch costs.
+static constexpr double kLaunchElements = 1 << 14;
 
 Grouping::Grouping(FunctionOpInterface func, SizeAnalysis &sizes, FusionOptions options)
     : func(func), sizes(sizes), options(options) {
@@ -71,6 +74,21 @@ int64_t Grouping::parallelism(const KernelGraph &graph, ArrayRef<Operation *> me
   return programs;
 }
 
+int64_t Grouping::work(const KernelGraph &graph) const {
+  int64_t most = 1;
+  for (const KernelGraph::Node &node : graph.nodes) {
+    int64_t elements = 1;
+    for (unsigned leaf : graph.leaves(node))
+      elements = std::min<int64_t>(elements * std::max<int64_t>(estimate(graph.factors.size(leaf)), 1), 1 << 30);
+    most = std::max(most, elements);
+  }
+  return most;
+}
+
+double Grouping::time(int64_t elements, int64_t programs) const {
+  return static_cast<double>(elements) / std::min(programs, std::max<int64_t>(options.minParallelism, 1));
+}
+
 SmallVector<Operation *> Grouping::inOrder(ArrayRef<Operation *> a, ArrayRef<Operation *> b) const {
   SmallVector<Operation *> ops(a);
   ops.append(b.begin(), b.end());
@@ -101,41 +119,66 @@ SmallVector<unsigned> Grouping::directDependencies(ArrayRef<Operation *> ops) co
 bool Grouping::isLegal(ArrayRef<Operation *> members, ArrayRef<ArrayRef<Operation *>> parts) const {
   if (members.size() > kMaxMembers)
     return false;
-  unsigned contractions = 0;
-  Operation *contraction = nullptr;
+  // One contraction, and a product of what the kernel computes.
+  Operation *contraction = nullptr, *product = nullptr;
   for (Operation *op : members) {
     if (getRole(op) != OpRole::Contraction)
       continue;
-    contraction = op;
-    ++contractions;
+    Operation *&found = isOnlineProduct(op) ? product : contraction;
+    if (found)
+      return false;
+    found = op;
   }
-  if (contractions > 1)
-    return false;
-  if (contraction)
+  if (contraction || product)
     for (Operation *op : members)
-      if (getRole(op) == OpRole::Reduction || getRole(op) == OpRole::Reader)
+      if ((getRole(op) == OpRole::Reduction && !isOnline(op)) || getRole(op) == OpRole::Reader)
         return false;
   KernelGraph graph = makeGraph(members);
   if (!graph.ok())
     return false;
-  if (contraction) {
-    // An epilogue has the contraction's own iteration space.
-    Factors::List space = graph.leaves(graph.nodes[graph.memberNodes.lookup(contraction)]);
-    llvm::sort(space);
+  if (contraction || product) {
+    // Prologues (of the rows of scores) and epilogues have the iteration space of the one or the other.
+    auto spaceOf = [&](Operation *op) {
+      Factors::List space = graph.leaves(graph.nodes[graph.memberNodes.lookup(op)]);
+      llvm::sort(space);
+      return space;
+    };
+    SmallVector<Factors::List> spaces;
+    for (Operation *op : {contraction, product})
+      if (op)
+        spaces.push_back(spaceOf(op));
+    if (contraction && isScores(contraction)) {
+      const KernelGraph::Node &node = graph.nodes[graph.memberNodes.lookup(contraction)];
+      spaces.push_back(graph.leaves(graph.nodes[node.operands[0]]));
+      llvm::sort(spaces.back());
+    }
+    bool hasRows = llvm::any_of(members, [](Operation *op) { return isOnline(op) || isScores(op); });
     for (Operation *op : members) {
-      Factors::List own = graph.leaves(graph.nodes[graph.memberNodes.lookup(op)]);
-      llvm::sort(own);
-      if (own != space)
+      Factors::List own = spaceOf(op);
+      if (llvm::none_of(
+              spaces, [&](const Factors::List &space) { return hasRows ? llvm::includes(space, own) : space == own; }))
         return false;
     }
+    // What has the columns of a product of online sums is read within the kernel only.
+    if (product)
+      for (Operation *op : outputs(members))
+        for (unsigned leaf : graph.leaves(graph.nodes[graph.memberNodes.lookup(op)]))
+          if (graph.factors.isBlocked(leaf))
+            return false;
   }
-  int64_t programs = parallelism(graph, members);
-  int64_t wanted = options.minParallelism;
+  // Together they walk the widest of their values once, on as many threads as there are programs; apart, one after
+  // the other, each on its own.
+  double apart = kLaunchElements;
+  int64_t elements = 0;
   for (ArrayRef<Operation *> part : parts) {
     KernelGraph partGraph = makeGraph(part);
-    wanted = std::min(wanted, partGraph.ok() ? parallelism(partGraph, part) : 1);
+    if (!partGraph.ok())
+      return true;
+    int64_t own = work(partGraph);
+    elements = std::max(elements, own);
+    apart += time(own, parallelism(partGraph, part));
   }
-  return programs >= wanted;
+  return time(elements, parallelism(graph, members)) <= apart;
 }
 
 void Grouping::assign(ArrayRef<Operation *> ops, unsigned group) {
@@ -247,11 +290,17 @@ LogicalResult Grouping::place(Operation *op) {
     }
   }
   OpRole role = getRole(op);
-  if (role == OpRole::Contraction || role == OpRole::Reader) {
+  if ((role == OpRole::Contraction && !isOnlineProduct(op) && !isScores(op)) || role == OpRole::Reader) {
     addGroup({op});
     return success();
   }
   SmallVector<unsigned> candidates = directDependencies({op});
+  if (isScores(op)) {
+    // What changes the rows only is computed once a program.
+    Operation *rows = op->getOperand(0).getDefiningOp();
+    auto it = rows ? groupOf.find(rows) : groupOf.end();
+    candidates = it == groupOf.end() ? SmallVector<unsigned>() : SmallVector<unsigned>{it->second};
+  }
   llvm::sort(candidates, std::greater<>());
   for (unsigned candidate : candidates)
     if (tryJoin({op}, candidate)) {

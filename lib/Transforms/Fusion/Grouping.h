@@ -45,6 +45,10 @@ private:
                llvm::ArrayRef<llvm::ArrayRef<mlir::Operation *>> parts) const;
   /// Programs that the kernel of these members would have, about.
   int64_t parallelism(const KernelGraph &graph, llvm::ArrayRef<mlir::Operation *> members) const;
+  /// Elements of the widest value that a kernel walks, about.
+  int64_t work(const KernelGraph &graph) const;
+  /// The time of walking that many elements, in the time of one.
+  double time(int64_t elements, int64_t programs) const;
   llvm::SmallVector<mlir::Operation *> inOrder(llvm::ArrayRef<mlir::Operation *> a,
                                                llvm::ArrayRef<mlir::Operation *> b) const;
   KernelGraph makeGraph(llvm::ArrayRef<mlir::Operation *> members) const;

@@ -36,6 +36,8 @@ struct HoistConstants : lamina::impl::HoistConstantsBase<HoistConstants> {
     auto main = getOperation().lookupSymbol<func::FuncOp>("main");
     if (!main || main.isExternal())
       return;
+    if (failed(InitFunction::check(main)))
+      return signalPassFailure();
     InitFunction init(main);
     // Bytes of the constant arguments below each value that could be computed once.
     DenseMap<Value, int64_t> source;

@@ -11,6 +11,11 @@ constexpr llvm::StringLiteral kConstantAttr = "prim.constant";
 
 class InitFunction {
 public:
+  /// Fails, with a diagnostic, unless the constants of @main are tensors, those that @init makes are results of it, and
+  /// @init, if there is one, is a function of constants.
+  static mlir::LogicalResult check(mlir::func::FuncOp main);
+
+  /// `main` passes the check.
   explicit InitFunction(mlir::func::FuncOp main);
 
   /// Whether the value is an argument of @main that is a constant from the pool or from @init.
@@ -19,6 +24,9 @@ public:
   mlir::Value valueOf(mlir::BlockArgument argument);
   /// A builder at the end of @init's body.
   mlir::OpBuilder builder();
+  /// The result of `op`, an op at the end of @init, or that of an equal one that was there before; then `op` is erased.
+  /// What several readers of a constant want is so computed and kept once.
+  mlir::Value unique(mlir::Operation *op);
   /// Returns `value` from @init and gives @main an argument for it.
   mlir::BlockArgument addResult(mlir::Value value);
   /// Drops constant arguments of @main that nothing reads, and @init if it returns nothing.

@@ -1,6 +1,8 @@
 // KernelGraph: building the graph of a kernel and relating the dimensions of its values.
 #include "lib/Transforms/Fusion/KernelGraph.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Transforms/Fusion/Online.h"
+#include "lib/Transforms/Fusion/SortedValues.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -85,6 +87,24 @@ static void applySlice(SliceOp slice, StridedView &view) {
   }
 }
 
+/// Changes a view of the operand of a slice, transpose or reshape to one of its result, of this shape; false if the
+/// result would need a copy.
+static bool applyView(Operation *op, ArrayRef<AffineExpr> shape, StridedView &view) {
+  if (auto slice = dyn_cast<SliceOp>(op)) {
+    applySlice(slice, view);
+  } else if (auto transpose = dyn_cast<TransposeOp>(op)) {
+    view.strides =
+        llvm::map_to_vector(transpose.getPermutation(), [&](int64_t dim) -> AffineExpr { return view.strides[dim]; });
+  } else {
+    std::optional<Exprs> strides = reshapeStrides(view.sizes, view.strides, shape, op->getContext());
+    if (!strides)
+      return false;
+    view.strides = *strides;
+  }
+  view.sizes = Exprs(shape);
+  return true;
+}
+
 std::optional<StridedView> KernelGraph::traceView(Value value) {
   MLIRContext *context = value.getContext();
   Operation *def = value.getDefiningOp();
@@ -99,23 +119,35 @@ std::optional<StridedView> KernelGraph::traceView(Value value) {
   std::optional<StridedView> view = traceView(def->getOperand(0));
   if (!view)
     return std::nullopt;
-  if (auto slice = dyn_cast<SliceOp>(def)) {
-    applySlice(slice, *view);
-  } else if (auto transpose = dyn_cast<TransposeOp>(def)) {
-    Exprs strides;
-    for (int64_t k : transpose.getPermutation())
-      strides.push_back(view->strides[k]);
-    view->strides = strides;
-  } else {
-    std::optional<Exprs> strides = reshapeStrides(view->sizes, view->strides, shape, context);
-    if (!strides) {
-      toMaterialise.push_back(def);
-      return std::nullopt;
-    }
-    view->strides = *strides;
+  if (!applyView(def, shape, *view)) {
+    toMaterialise.push_back(def);
+    return std::nullopt;
   }
-  view->sizes = shape;
   return view;
+}
+
+bool KernelGraph::hasCommonFactors(ReshapeOp reshape) {
+  Factors own;
+  auto createAll = [&](ArrayRef<AffineExpr> shape) {
+    return llvm::map_to_vector<2>(shape, [&](AffineExpr size) { return own.create(size); });
+  };
+  Factors::List from = createAll(sizes.getSizes(reshape.getOperand()));
+  Factors::List to = createAll(sizes.getSizes(reshape.getResult()));
+  return own.unify(from, to);
+}
+
+std::optional<unsigned> KernelGraph::addCopy(Operation *op) {
+  Value operand = op->getOperand(0);
+  std::optional<StridedView> view = traceView(operand);
+  if (!view)
+    return std::nullopt;
+  if (Operation *base = view->base.getDefiningOp(); base && memberSet.contains(base))
+    return std::nullopt;
+  if (!applyView(op, Exprs(sizes.getSizes(op->getResult(0))), *view)) {
+    toMaterialise.push_back(operand.getDefiningOp());
+    return std::nullopt;
+  }
+  return memberNodes[op] = *addLeaf(op->getResult(0), *view, /*foreign=*/false);
 }
 
 KernelGraph::KernelGraph(ArrayRef<Operation *> members, SizeAnalysis &sizes,
@@ -162,7 +194,8 @@ std::optional<unsigned> KernelGraph::addOperand(Value value, bool fromMemory) {
     return it == memberNodes.end() ? std::nullopt : std::optional(it->second);
   }
   bool isInput = !def || isMaterialised(def) || getRole(def) != OpRole::Free;
-  if (isInput || fromMemory || isa<SliceOp>(def)) {
+  auto reshape = dyn_cast_or_null<ReshapeOp>(def);
+  if (isInput || fromMemory || isa<SliceOp>(def) || (reshape && !hasCommonFactors(reshape))) {
     std::optional<StridedView> view = traceView(value);
     if (!view)
       return std::nullopt;
@@ -194,19 +227,10 @@ std::optional<unsigned> KernelGraph::addOperand(Value value, bool fromMemory) {
 std::optional<unsigned> KernelGraph::addMember(Operation *op) {
   Node node;
   node.op = op;
-  node.value = op->getResult(0);
+  node.value = getKernelValue(op);
   OpRole role = getRole(op);
-  if (auto slice = dyn_cast<SliceOp>(op)) {
-    // A copy of what it reads in place.
-    std::optional<StridedView> view = traceView(slice.getOperand());
-    if (!view)
-      return std::nullopt;
-    if (Operation *base = view->base.getDefiningOp(); base && memberSet.contains(base))
-      return std::nullopt;
-    applySlice(slice, *view);
-    view->sizes = Exprs(sizes.getSizes(node.value));
-    return memberNodes[op] = *addLeaf(node.value, *view, /*foreign=*/false);
-  }
+  if (auto reshape = dyn_cast<ReshapeOp>(op); isa<SliceOp>(op) || (reshape && !hasCommonFactors(reshape)))
+    return addCopy(op);
   for (Value operand : op->getOperands()) {
     // The indices of a gather are computed in the kernel, all else that a reader reads is in memory.
     bool fromMemory = role == OpRole::Reader || isa<ConvolutionOp>(op);
@@ -214,7 +238,8 @@ std::optional<unsigned> KernelGraph::addMember(Operation *op) {
       fromMemory = operand == gather.getOperand();
     if (auto pad = dyn_cast<PadOp>(op))
       fromMemory = operand != pad.getValue();
-    if (role == OpRole::Contraction && !fromMemory)
+    bool maybeComputed = isOnlineProduct(op) || (isScores(op) && operand == op->getOperand(0));
+    if (role == OpRole::Contraction && !fromMemory && !maybeComputed)
       if (Operation *def = operand.getDefiningOp())
         for (Operation *source = def; source;
              source = source->getNumOperands() ? source->getOperand(0).getDefiningOp() : nullptr) {
@@ -331,6 +356,10 @@ bool KernelGraph::relate(Node &node) {
         return true;
       })
       .Case([&](ScanOp op) {
+        factors.block(node.dims[op.getDim()]);
+        return true;
+      })
+      .Case([&](SortOp op) {
         factors.block(node.dims[op.getDim()]);
         return true;
       })

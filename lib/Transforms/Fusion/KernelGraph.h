@@ -2,6 +2,7 @@
 #ifndef LAMINA_FUSION_KERNEL_GRAPH_H
 #define LAMINA_FUSION_KERNEL_GRAPH_H
 
+#include "dialects/Prim/Prim.h"
 #include "dialects/Prim/PrimSizes.h"
 #include "lib/Transforms/Fusion/Factors.h"
 #include "mlir/IR/Operation.h"
@@ -63,6 +64,10 @@ private:
   std::optional<unsigned> addLeaf(mlir::Value value, const StridedView &view, bool foreign);
   bool relate(Node &node);
   std::optional<StridedView> traceView(mlir::Value value);
+  /// The member's value as a copy of what it reads in place.
+  std::optional<unsigned> addCopy(mlir::Operation *op);
+  /// Whether the dimensions on both sides of a reshape can be split into the same factors: not those of 6x4 and 8x3.
+  bool hasCommonFactors(prim::ReshapeOp reshape);
 
   SizeAnalysis &sizes;
   llvm::function_ref<bool(mlir::Operation *)> isMaterialised;

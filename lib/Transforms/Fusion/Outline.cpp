@@ -1,6 +1,8 @@
 // Outline: from a group of ops to a kernel.func and the launch of it.
 #include "lib/Transforms/Fusion/Outline.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Transforms/Fusion/Online.h"
+#include "lib/Transforms/Fusion/SortedValues.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -291,6 +293,12 @@ Value Outliner::emitOp(const KernelGraph::Node &node, ValueRange operands) {
         return DotGeneralOp::create(body, loc, type, operands[0], operands[1], at(0, dot.getLhsBatch()),
                                     at(1, dot.getRhsBatch()), at(0, dot.getLhsContract()), at(1, dot.getRhsContract()));
       })
+      .Case([&](SortOp sort) -> Value {
+        Type values = type.clone(sort.getValues().getType().getElementType());
+        return SortOp::create(body, loc, TypeRange{values, type}, operands[0], sort.getDimAttr(),
+                              sort.getDescendingAttr())
+            .getIndices();
+      })
       .Default([&](Operation *) -> Value { return clone(); });
 }
 
@@ -365,7 +373,7 @@ void Outliner::run(ArrayRef<Operation *> members, ArrayRef<Operation *> outputs,
   SmallVector<unsigned> outputNodes;
   for (Operation *op : outputs) {
     outputNodes.push_back(graph.memberNodes.lookup(op));
-    addType(sizesOf(graph.nodes[outputNodes.back()]), {}, elementType(op->getResult(0)));
+    addType(sizesOf(graph.nodes[outputNodes.back()]), {}, elementType(getKernelValue(op)));
   }
 
   SmallVector<Location> locs;
@@ -378,6 +386,8 @@ void Outliner::run(ArrayRef<Operation *> members, ArrayRef<Operation *> outputs,
   for (auto &list : attrs)
     argAttrs.push_back(DictionaryAttr::get(context, list));
   func.setAllArgAttrs(argAttrs);
+  if (llvm::any_of(members, isOnlineProduct) && llvm::count_if(members, isOnline) >= 3)
+    markOnline(func);
   Block *block = new Block;
   func.getBody().push_back(block);
   for (Type type : types)
@@ -411,14 +421,13 @@ void Outliner::run(ArrayRef<Operation *> members, ArrayRef<Operation *> outputs,
   auto launch = kernel::LaunchOp::create(host, loc, resultTypes, FlatSymbolRefAttr::get(func.getNameAttr()),
                                          symbols.hostSymbols(), ins, ValueRange());
   for (auto [op, result] : llvm::zip(outputs, launch.getResults())) {
-    Value value = result;
-    if (value.getType() != op->getResult(0).getType()) {
-      Exprs shape(sizes.getSizes(op->getResult(0)));
-      value =
-          kernel::ViewOp::create(host, loc, op->getResult(0).getType(), value, getExprs(context, ArrayRef<int64_t>{0}),
-                                 getExprs(context, shape), getExprs(context, getRowMajorStrides(shape, context)));
+    Value value = result, made = getKernelValue(op);
+    if (value.getType() != made.getType()) {
+      Exprs shape(sizes.getSizes(made));
+      value = kernel::ViewOp::create(host, loc, made.getType(), value, getExprs(context, ArrayRef<int64_t>{0}),
+                                     getExprs(context, shape), getExprs(context, getRowMajorStrides(shape, context)));
     }
-    hostValues[op->getResult(0)] = value;
+    hostValues[made] = value;
   }
 }
 

@@ -33,11 +33,27 @@ static Value copyToInit(Value value, InitFunction &init, IRMapping &mapping) {
   for (Value operand : value.getDefiningOp()->getOperands())
     copyToInit(operand, init, mapping);
   OpBuilder builder = init.builder();
-  builder.clone(*value.getDefiningOp(), mapping);
+  mapping.map(value, init.unique(builder.clone(*value.getDefiningOp(), mapping)));
   return mapping.lookup(value);
 }
 
-void lamina::packConstants(KernelGraph &graph, ArrayRef<int64_t> panelWidths, InitFunction &init) {
+/// The inner one of the two parts into which `leaf` is split.
+static std::optional<unsigned> split(Factors &factors, unsigned leaf, int64_t inner) {
+  MLIRContext *context = factors.size(leaf).getContext();
+  int64_t size = *getConstant(factors.size(leaf));
+  if (size == inner)
+    return leaf;
+  Factors::List parts{factors.create(getAffineConstantExpr(size / inner, context)),
+                      factors.create(getAffineConstantExpr(inner, context))};
+  if (!factors.unify({leaf}, parts))
+    return std::nullopt;
+  return factors.leaves({leaf}).back();
+}
+
+/// The matrix unit takes this many rows at a time.
+static constexpr int64_t kTileDepth = 32;
+
+void lamina::packConstants(KernelGraph &graph, const PanelOptions &options, InitFunction &init) {
   auto it = llvm::find_if(graph.memberNodes, [](auto &entry) { return isa<DotGeneralOp>(entry.first); });
   if (it == graph.memberNodes.end())
     return;
@@ -46,43 +62,48 @@ void lamina::packConstants(KernelGraph &graph, ArrayRef<int64_t> panelWidths, In
   std::optional<unsigned> source = findSource(graph, rhs);
   if (!source || !dot.getRhsBatch().empty() || !InitFunction::isConstantArgument(graph.nodes[*source].view->base))
     return;
-  // Innermost columns, and whether all sizes are static.
+  // Innermost columns and rows, and whether all sizes are static.
   Factors &factors = graph.factors;
-  unsigned inner = 0;
-  bool found = false;
+  std::optional<unsigned> inner, row;
   for (unsigned leaf : graph.leaves(graph.nodes[rhs])) {
     if (!getConstant(factors.size(leaf)))
       return;
-    if (!factors.isBlocked(leaf)) {
-      inner = leaf;
-      found = true;
-    }
+    (factors.isBlocked(leaf) ? row : inner) = leaf;
   }
-  if (!found || factors.isRigid(inner))
+  if (!inner || factors.isRigid(*inner))
     return;
-  int64_t columns = *getConstant(factors.size(inner));
-  auto *width = llvm::find_if(panelWidths, [&](int64_t w) { return columns % w == 0; });
-  if (width == panelWidths.end())
-    return;
-  MLIRContext *context = dot.getContext();
-  if (columns != *width) {
-    Factors::List parts{factors.create(getAffineConstantExpr(columns / *width, context)),
-                        factors.create(getAffineConstantExpr(*width, context))};
-    if (!factors.unify({inner}, parts))
+  auto findWidth = [&](ArrayRef<int64_t> widths) {
+    auto *width = llvm::find_if(widths, [&](int64_t w) { return *getConstant(factors.size(*inner)) % w == 0; });
+    return width == widths.end() ? std::nullopt : std::optional(*width);
+  };
+  auto isBF16 = [](Value value) { return cast<RankedTensorType>(value.getType()).getElementType().isBF16(); };
+  std::optional<int64_t> width;
+  std::optional<unsigned> pair;
+  if (isBF16(dot.getLhs()) && isBF16(dot.getRhs()) && row && !factors.isRigid(*row) &&
+      *getConstant(factors.size(*row)) % kTileDepth == 0 && (width = findWidth(options.tileWidths))) {
+    pair = split(factors, *row, 2);
+    if (!pair)
       return;
-    inner = factors.leaves({inner}).back();
   }
+  if (!width && !(width = findWidth(options.widths)))
+    return;
+  inner = split(factors, *inner, *width);
+  if (!inner)
+    return;
 
-  // The order in memory: other columns, rows, the panel's columns.
+  // The order in memory: other columns, rows, the panel's columns, the rows of a pair.
   Factors::List leaves = graph.leaves(graph.nodes[*source]), packed;
   for (unsigned leaf : leaves)
-    if (!factors.isBlocked(leaf) && leaf != inner)
+    if (!factors.isBlocked(leaf) && leaf != *inner)
       packed.push_back(leaf);
   for (unsigned leaf : leaves)
-    if (factors.isBlocked(leaf))
+    if (factors.isBlocked(leaf) && leaf != pair)
       packed.push_back(leaf);
-  packed.push_back(inner);
+  packed.push_back(*inner);
+  if (pair)
+    packed.push_back(*pair);
 
+  MLIRContext *context = dot.getContext();
   Value value = graph.nodes[*source].value;
   Type element = cast<RankedTensorType>(value.getType()).getElementType();
   IRMapping mapping;
@@ -96,8 +117,10 @@ void lamina::packConstants(KernelGraph &graph, ArrayRef<int64_t> panelWidths, In
     packedSizes.push_back(factors.size(leaf));
     permutation.push_back(llvm::find(leaves, leaf) - leaves.begin());
   }
-  Value split = ReshapeOp::create(builder, value.getLoc(), getTensorType(sizes, element), original, AffineMapAttr());
-  Value panels = TransposeOp::create(builder, value.getLoc(), getTensorType(packedSizes, element), split, permutation);
+  Value split =
+      init.unique(ReshapeOp::create(builder, value.getLoc(), getTensorType(sizes, element), original, AffineMapAttr()));
+  Value panels = init.unique(
+      TransposeOp::create(builder, value.getLoc(), getTensorType(packedSizes, element), split, permutation));
   BlockArgument argument = init.addResult(panels);
 
   KernelGraph::Node memory;

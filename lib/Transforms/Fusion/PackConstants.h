@@ -7,10 +7,16 @@
 
 namespace lamina {
 
+/// How constant right operands of contractions are laid out.
+struct PanelOptions {
+  llvm::ArrayRef<int64_t> widths;     // columns of a panel: the first that divides them
+  llvm::ArrayRef<int64_t> tileWidths; // the same for bf16, whose rows then alternate in pairs; none: as other types
+};
+
 /// If the contraction of `graph` has a constant right operand, replaces it by a copy in panels: its columns split by
-/// one of `panelWidths` (the first that divides them), in the order [columns / width, rows, width]. The copy is made
-/// by `init`. Everything else in the kernel sees the split columns, so it needs no other change.
-void packConstants(KernelGraph &graph, llvm::ArrayRef<int64_t> panelWidths, InitFunction &init);
+/// a width, in the order [columns / width, rows, width] or [columns / width, rows / 2, width, 2]. The copy is made by
+/// `init`. Everything else in the kernel sees the split dimensions, so it needs no other change.
+void packConstants(KernelGraph &graph, const PanelOptions &options, InitFunction &init);
 
 } // namespace lamina
 #endif

@@ -8,31 +8,54 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Every function of prim ops becomes a host function of `kernel.launch`es.
     Ops are visited in order; each joins the kernel of an operand when that is
-    legal (the kernel keeps one iteration space, no cycle appears) and saves
-    memory traffic without costing parallelism below `min-parallelism`
-    programs. Ops without a cost of their own (broadcast, transpose, reshape,
+    legal (the kernel keeps one iteration space, no cycle appears) and takes
+    no longer than the kernels apart: what is saved is a launch and a walk over
+    the values, what may be lost is programs, up to `min-parallelism` of them. Ops without a cost of their own (broadcast, transpose, reshape,
     slice, iota, constants) are copied into every kernel that reads them.
 
     Inside a kernel there is no reshape: dimensions are split into factors until
     all values agree, then factors that always go together are merged again.
     Kernels that are equal but for their locations are emitted once. A constant
     right operand of a contraction is copied into column panels by @init when
-    `pack-widths` has a width that divides its columns.
+    `pack-widths` has a width that divides its columns; one of bf16 for a matrix
+    unit into panels where two rows alternate.
 
     The cost is linear in the number of ops times the ops of a kernel.
   }];
   let options = [
     Option<"minParallelism", "min-parallelism", "int64_t", "8",
-      "programs below which fusion may not push a kernel that had more">,
+      "programs that keep all of the target busy; a kernel of fewer takes longer by as much">,
     Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dimension whose symbol has no upper bound">,
     ListOption<"packWidths", "pack-widths", "int64_t",
-      "widths of the column panels into which constant right operands of contractions are copied once; none: no copies">
+      "widths of the column panels into which constant right operands of contractions are copied once; none: no copies">,
+    ListOption<"packTileWidths", "pack-tile-widths", "int64_t",
+      "widths of the panels of bf16 constants for a matrix unit, where two rows alternate; none: as for other types">
   ];
   let statistics = [
     Statistic<"numKernels", "kernels", "distinct kernels">,
     Statistic<"numLaunches", "launches", "launches of them">
   ];
   let dependentDialects = ["::lamina::kernel::KernelDialect", "::lamina::prim::PrimDialect"];
+}
+
+def DeriveAttention : InterfacePass<"lamina-derive-attention", "::mlir::FunctionOpInterface"> {
+  let summary = "divide after the product where a softmax is multiplied by a matrix";
+  let description = [{
+    Finds `softmax(x) v` by its algebra, whatever x is: a product whose left
+    operand is `e / sum(e)`, `e = exp(x - max(x))` in f32, along the contracted
+    dimension, perhaps rounded, perhaps guarded against rows that are masked as
+    a whole. It becomes `(e v) / sum(e)`, in which both sums run over the same
+    rows, so that `lamina-fuse-kernels` can put all of it, and the product that
+    makes x, into one kernel that reads each row of v once. The maximum, the sum
+    and the product are marked `kernel.online`: a running maximum may replace
+    the maximum, if the sums made so far are scaled when it grows. Where the
+    softmax is read elsewhere too, it is left alone.
+
+    A row all of whose x are -inf gives what it gave: NaN, or the guard's value.
+    Where v holds infinities or NaN at masked positions, they count, as before.
+  }];
+  let statistics = [Statistic<"numDerived", "derived", "products of a softmax rewritten">];
+  let dependentDialects = ["::lamina::prim::PrimDialect"];
 }
 
 def SplitReductions : InterfacePass<"lamina-split-reductions", "::mlir::FunctionOpInterface"> {
@@ -48,7 +71,7 @@ def SplitReductions : InterfacePass<"lamina-split-reductions", "::mlir::Function
   }];
   let options = [
     Option<"minParallelism", "min-parallelism", "int64_t", "8", "kept elements below which a reduction is split">,
-    Option<"minElements", "min-elements", "int64_t", "32768", "elements of the operand below which it is not">,
+    Option<"minElements", "min-elements", "int64_t", "32768", "elements of the operand below which a reduction is left whole">,
     Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dynamic dimension">
   ];
   let statistics = [Statistic<"numSplit", "split", "reductions split">];

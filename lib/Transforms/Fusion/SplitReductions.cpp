@@ -1,6 +1,7 @@
 // lamina-split-reductions: reduces in two steps where one step would have too few programs.
 #include "dialects/Prim/Prim.h"
 #include "dialects/Prim/PrimSizes.h"
+#include "lib/Support/PassOptions.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
 
@@ -29,6 +30,10 @@ namespace {
 
 struct SplitReductions : lamina::impl::SplitReductionsBase<SplitReductions> {
   using SplitReductionsBase::SplitReductionsBase;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    return OptionCheck(*this, context).atLeast(minParallelism, 1).atLeast(minElements, 0).atLeast(sizeHint, 1);
+  }
 
   void runOnOperation() override {
     SizeAnalysis sizes(getOperation());

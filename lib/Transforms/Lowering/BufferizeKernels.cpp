@@ -10,6 +10,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -64,6 +66,42 @@ static void bufferizeBoundary(kernel::FuncOp kernel) {
   ret->setOperands({});
 }
 
+/// Whether the operand's memory is where a result of its op goes.
+static bool isDestination(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  if (auto destinationStyle = dyn_cast<DestinationStyleOpInterface>(op))
+    return destinationStyle.isDpsInit(&operand);
+  auto loop = dyn_cast<LoopLikeOpInterface>(op);
+  return loop && loop.getTiedLoopResult(&operand);
+}
+
+/// Gives each op that writes over a computed tensor one of its own, where CSE has made them one. The analysis sees no
+/// conflict where one result takes the memory of the shared tensor, in an output, and another is then stored to that
+/// output.
+static void separateDestinations(kernel::FuncOp kernel) {
+  SmallVector<OpOperand *> operands;
+  auto add = [&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (isa<RankedTensorType>(operand.get().getType()) && isDestination(operand))
+        operands.push_back(&operand);
+  };
+  kernel.walk(add);
+  while (!operands.empty()) {
+    OpOperand *operand = operands.pop_back_val();
+    Operation *source = operand->get().getDefiningOp();
+    if (!isa_and_nonnull<linalg::LinalgOp, tensor::EmptyOp>(source))
+      continue;
+    bool isShared =
+        llvm::any_of(operand->get().getUses(), [&](OpOperand &use) { return &use != operand && isDestination(use); });
+    if (!isShared)
+      continue;
+    OpBuilder builder(source);
+    Operation *clone = builder.clone(*source);
+    operand->set(clone->getResult(cast<OpResult>(operand->get()).getResultNumber()));
+    add(clone);
+  }
+}
+
 static void replaceCopy(memref::CopyOp copy) {
   OpBuilder builder(copy);
   auto type = cast<MemRefType>(copy.getTarget().getType());
@@ -80,6 +118,7 @@ struct BufferizeKernels : lamina::impl::BufferizeKernelsBase<BufferizeKernels> {
   using BufferizeKernelsBase::BufferizeKernelsBase;
 
   LogicalResult bufferize(kernel::FuncOp kernel) {
+    separateDestinations(kernel);
     bufferizeBoundary(kernel);
     IRRewriter rewriter(&getContext());
     // A value that is computed into a fresh tensor and then stored is computed in its place instead.

@@ -1,5 +1,6 @@
 // lamina-lower-grid: kernels become functions that run a range of their programs.
 #include "dialects/Kernel/Kernel.h"
+#include "lib/Support/PassOptions.h"
 #include "lib/Transforms/Lowering/Passes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
@@ -93,8 +94,6 @@ private:
 };
 
 LogicalResult KernelLowering::check() {
-  if (!kernel.getBody().hasOneBlock())
-    return kernel.emitOpError("has more than one block");
   for (Type type : kernel.getArgumentTypes())
     if (!isa<MemRefType>(type))
       return kernel.emitOpError("has an argument of type ") << type << "; lamina-bufferize-kernels comes first";
@@ -107,6 +106,10 @@ LogicalResult KernelLowering::check() {
       forall = loop;
     }
   }
+  auto grid = kernel->getAttrOfType<AffineMapAttr>("kernel.grid");
+  if (forall && (!grid || grid.getValue().getNumResults() != static_cast<unsigned>(forall.getRank())))
+    return forall.emitOpError("has ") << forall.getRank() << " dimensions, the kernel's kernel.grid has "
+                                      << (grid ? grid.getValue().getNumResults() : 0);
   if (forall)
     for (Operation &op : kernel.getBody().front())
       if (&op != forall && !isa<memref::AllocOp, memref::AllocaOp, memref::DeallocOp>(op) && !isMemoryEffectFree(&op) &&
@@ -424,6 +427,8 @@ LogicalResult KernelLowering::run() {
 
 struct LowerGrid : lamina::impl::LowerGridBase<LowerGrid> {
   using LowerGridBase::LowerGridBase;
+
+  LogicalResult initialize(MLIRContext *context) override { return OptionCheck(*this, context).atLeast(maxStack, 0); }
 
   void runOnOperation() override {
     bool anyScratch = false;

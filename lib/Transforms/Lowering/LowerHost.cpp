@@ -1,13 +1,10 @@
 // lamina-lower-host: host functions become functions on pointers that launch kernels.
 #include "dialects/Kernel/Kernel.h"
 #include "lib/Transforms/Lowering/Passes.h"
-#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "llvm/ADT/MapVector.h"
@@ -66,7 +63,7 @@ private:
 };
 
 int64_t HostLowering::encode(AffineExpr expr) {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr); constant && constant.getValue() >= 0)
     return constant.getValue();
   auto [it, isNew] = computed.try_emplace(expr, computed.size());
   return -1 - static_cast<int64_t>(it->second);
@@ -80,6 +77,9 @@ LogicalResult HostLowering::addLaunch(kernel::LaunchOp launch) {
   if (!grid)
     return launch.emitOpError("launches @") << launch.getKernel() << ", which is no function with a kernel.grid";
 
+  if (grid.getValue().getNumSymbols() > launch.getSymbols().getNumResults())
+    return launch.emitOpError("gives ") << launch.getSymbols().getNumResults() << " symbols, the grid needs "
+                                        << grid.getValue().getNumSymbols();
   kernels.try_emplace(callee.getSymName(), callee);
   ArrayRef<AffineExpr> values = launch.getSymbols().getResults();
   AffineExpr programs = builder.getAffineConstantExpr(1);
@@ -104,25 +104,28 @@ LogicalResult HostLowering::addLaunch(kernel::LaunchOp launch) {
 
 /// The kernel's name as a C string, for profilers.
 Value HostLowering::getName(StringRef kernel) {
-  std::string symbol = (kernel + ".name").str();
-  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), kernel.size() + 1);
-  if (!symbolTable.lookup(symbol)) {
+  StringAttr text = builder.getStringAttr(std::string(kernel) + '\0');
+  auto global = symbolTable.lookup<LLVM::GlobalOp>((kernel + ".name").str());
+  if (!global || global.getValueAttr() != text) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(func);
-    symbolTable.insert(LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Private, symbol,
-                                              builder.getStringAttr(std::string(kernel) + '\0')));
+    auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), kernel.size() + 1);
+    global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Private,
+                                    (kernel + ".name").str(), text);
+    symbolTable.insert(global); // may give it another name
   }
-  return LLVM::AddressOfOp::create(builder, loc, pointerType, symbol);
+  return LLVM::AddressOfOp::create(builder, loc, global);
 }
 
 /// The function itself: it computes the values, lists the kernels, and has the runtime go through the program.
 void HostLowering::emit() {
   builder.setInsertionPoint(func);
-  std::string symbol = (host.getSymName() + ".program").str();
   auto programType = RankedTensorType::get({static_cast<int64_t>(program.size())}, builder.getI64Type());
-  symbolTable.insert(LLVM::GlobalOp::create(
-      builder, loc, LLVM::LLVMArrayType::get(builder.getI64Type(), program.size()), /*isConstant=*/true,
-      LLVM::Linkage::Private, symbol, DenseElementsAttr::get(programType, ArrayRef<int64_t>(program))));
+  auto table =
+      LLVM::GlobalOp::create(builder, loc, LLVM::LLVMArrayType::get(builder.getI64Type(), program.size()),
+                             /*isConstant=*/true, LLVM::Linkage::Private, (host.getSymName() + ".program").str(),
+                             DenseElementsAttr::get(programType, ArrayRef<int64_t>(program)));
+  symbolTable.insert(table); // may give it another name
 
   builder.setInsertionPointToStart(func.addEntryBlock());
   Value entries = makeArray(2 * kernels.size());
@@ -150,7 +153,7 @@ void HostLowering::emit() {
     value = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
     LLVM::StoreOp::create(builder, loc, value, elementAddress(values, number));
   }
-  Value list = LLVM::AddressOfOp::create(builder, loc, pointerType, symbol);
+  Value list = LLVM::AddressOfOp::create(builder, loc, table);
   func::CallOp::create(builder, loc, "lamina_run", TypeRange{},
                        ValueRange{list, entries, values, func.getArgument(0), func.getArgument(2)});
   func::ReturnOp::create(builder, loc);
@@ -201,10 +204,16 @@ struct LowerHost : lamina::impl::LowerHostBase<LowerHost> {
 
   void runOnOperation() override {
     SymbolTable symbolTable(getOperation());
-    if (!symbolTable.lookup("lamina_run")) {
-      OpBuilder builder = OpBuilder::atBlockBegin(getOperation().getBody());
-      auto pointer = LLVM::LLVMPointerType::get(&getContext());
-      auto type = builder.getFunctionType(SmallVector<Type>(5, pointer), {});
+    OpBuilder builder = OpBuilder::atBlockBegin(getOperation().getBody());
+    auto pointer = LLVM::LLVMPointerType::get(&getContext());
+    auto type = builder.getFunctionType(SmallVector<Type>(5, pointer), {});
+    if (Operation *known = symbolTable.lookup("lamina_run")) {
+      auto run = dyn_cast<func::FuncOp>(known);
+      if (!run || run.getFunctionType() != type) {
+        known->emitOpError("has the name of a function of the runtime");
+        return signalPassFailure();
+      }
+    } else {
       auto run = func::FuncOp::create(builder, getOperation().getLoc(), "lamina_run", type);
       run.setPrivate();
       symbolTable.insert(run);

@@ -1,6 +1,11 @@
 // lamina-mask-as-integers: masked loads and stores of 16-bit floats move integers.
 #include "lib/Transforms/Lowering/Passes.h"
+#include "mlir/Dialect/AMX/AMXDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 namespace lamina {
 #define GEN_PASS_DEF_MASKASINTEGERS

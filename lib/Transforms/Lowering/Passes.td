@@ -66,9 +66,8 @@ def LowerHost : Pass<"lamina-lower-host", "mlir::ModuleOp"> {
     1. Every launch has its outputs as `outs`.
     2. Kernels are functions already (`lamina-lower-grid`).
   }];
-  // The last three are for lamina-cpu-to-llvm: convert-to-llvm names dialects, which must be loaded.
   let dependentDialects = ["mlir::affine::AffineDialect", "mlir::arith::ArithDialect", "mlir::func::FuncDialect",
-    "mlir::LLVM::LLVMDialect", "mlir::amx::AMXDialect", "mlir::cf::ControlFlowDialect", "mlir::index::IndexDialect"];
+    "mlir::LLVM::LLVMDialect"];
 }
 
 def MaskAsIntegers : Pass<"lamina-mask-as-integers"> {
@@ -78,7 +77,21 @@ def MaskAsIntegers : Pass<"lamina-mask-as-integers"> {
     f16 become ones of i16 with a bitcast: LLVM cannot legalise all of the
     former, and the bits are the same. Linear.
   }];
-  let dependentDialects = ["mlir::LLVM::LLVMDialect"];
+  // All but the first are for lamina-cpu-to-llvm, of which this is a part: its convert-to-llvm names dialects, which must
+  // be loaded.
+  let dependentDialects = ["mlir::LLVM::LLVMDialect", "mlir::amx::AMXDialect", "mlir::arith::ArithDialect",
+    "mlir::cf::ControlFlowDialect", "mlir::index::IndexDialect", "mlir::memref::MemRefDialect"];
+}
+
+def ExpandBools : Pass<"lamina-expand-bools"> {
+  let summary = "elements of i1 in memory are read and written as bytes";
+  let description = [{
+    `memref.load` and `memref.store` of an i1 become ones of an i8, where 0 is
+    false: a memref of i1 holds a byte an element, and upstream's lowering takes
+    no element of less than a byte. Accesses of vectors are left alone;
+    `lamina-vectorize-loops` makes them as bytes. Linear.
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 
 def ExpandBF16 : Pass<"lamina-expand-bf16"> {

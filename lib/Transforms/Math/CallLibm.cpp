@@ -45,7 +45,8 @@ Value lamina::math::callLibm(OpBuilder &builder, Operation *op, ValueRange opera
 
 bool lamina::math::callLibm(Operation *op) {
   Type type = op->getResult(0).getType(), element = getElementTypeOrSelf(type);
-  if (libmName(op).empty() || !(element.isF32() || element.isF64()))
+  auto lanes = dyn_cast<VectorType>(type);
+  if (libmName(op).empty() || !(element.isF32() || element.isF64()) || (lanes && lanes.isScalable()))
     return false;
   OpBuilder builder(op);
   Location loc = op->getLoc();

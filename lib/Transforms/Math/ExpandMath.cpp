@@ -1,6 +1,6 @@
 // lamina-expand-math: math ops on f32 become polynomials, others calls of libm.
 #include "lib/Transforms/Math/CallLibm.h"
-#include "lib/Transforms/Math/Emitter.h"
+#include "lib/Transforms/Math/Division.h"
 #include "lib/Transforms/Math/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -46,8 +46,18 @@ struct ExpandMath : lamina::impl::ExpandMathBase<ExpandMath> {
       if (isa_and_nonnull<mlir::math::MathDialect>(op->getDialect()) && op->getNumResults() == 1)
         ops.push_back(op);
     });
+    llvm::SmallVector<arith::DivFOp> divisions;
+    getOperation()->walk([&](arith::DivFOp op) { divisions.push_back(op); });
+    for (arith::DivFOp op : divisions)
+      if (Value quotient = divideByInvariant(op)) {
+        op.replaceAllUsesWith(quotient);
+        op.erase();
+        ++expanded;
+      }
     for (Operation *op : ops) {
       Type type = op->getResult(0).getType();
+      if (isa<TensorType>(type))
+        continue;
       auto row = expansions().find(op->getName().getStringRef());
       if (row == expansions().end() || !getElementTypeOrSelf(type).isF32()) {
         if (callLibm(op))

@@ -62,6 +62,10 @@ private:
       value = view.getOperand();
     return value;
   }
+  LogicalResult check();
+  LogicalResult checkOutputs(kernel::LaunchOp launch);
+  /// Whether the value is all of its root's memory, in order: the caller can allocate it as the root.
+  bool isWhole(Value value);
   Value destination(OpBuilder &builder, OpResult result);
   Slot &findSlot(const Bytes &bytes, unsigned launch);
   LogicalResult bindResults();
@@ -75,6 +79,58 @@ private:
   std::vector<Slot> slots;
 };
 
+/// The host is a straight line of launches without memory, and views.
+LogicalResult Planner::check() {
+  if (!func.getBody().hasOneBlock())
+    return func.emitOpError("has more than one block");
+  for (Operation &op : func.getBody().front()) {
+    if (auto launch = dyn_cast<kernel::LaunchOp>(op)) {
+      if (failed(checkOutputs(launch)))
+        return failure();
+    } else if (!isa<kernel::ViewOp, func::ReturnOp>(op)) {
+      return op.emitOpError("is no operation of a host function that has no memory yet");
+    }
+  }
+  return success();
+}
+
+LogicalResult Planner::checkOutputs(kernel::LaunchOp launch) {
+  if (!launch.getOuts().empty())
+    return launch.emitOpError("has memory for its outputs already");
+  for (auto [i, result] : llvm::enumerate(launch.getResults())) {
+    auto type = dyn_cast<RankedTensorType>(result.getType());
+    if (!type || !type.getElementType().isIntOrFloat())
+      return launch.emitOpError("output ")
+             << i << " has type " << result.getType() << ", and is no tensor of integers or floats";
+    if (hasUnknownSize(sizes.getSizes(result)))
+      return launch.emitOpError("output ") << i << " has a size that the kernel does not say";
+  }
+  return success();
+}
+
+static Exprs getContiguousStrides(ArrayRef<AffineExpr> shape, MLIRContext *context) {
+  Exprs strides(shape.size());
+  AffineExpr stride = getAffineConstantExpr(1, context);
+  for (int64_t i = static_cast<int64_t>(shape.size()) - 1; i >= 0; --i) {
+    strides[i] = stride;
+    stride = simplifySize(stride * shape[i]);
+  }
+  return strides;
+}
+
+bool Planner::isWhole(Value value) {
+  auto view = value.getDefiningOp<kernel::ViewOp>();
+  if (!view)
+    return true;
+  Exprs shape(sizes.getSizes(value)), strides = getContiguousStrides(shape, context);
+  for (auto [size, stride, expected] : llvm::zip_equal(shape, view.getStrides().getResults(), strides))
+    if (size != 1 && simplifySize(stride) != expected)
+      return false;
+  return simplifySize(view.getOffset().getResult(0)) == 0 &&
+         getNumElements(shape, context) == getNumElements(sizes.getSizes(view.getOperand()), context) &&
+         isWhole(view.getOperand());
+}
+
 LogicalResult Planner::bindResults() {
   Operation *terminator = func.getBody().front().getTerminator();
   unsigned inputs = func.getNumArguments();
@@ -83,6 +139,8 @@ LogicalResult Planner::bindResults() {
     Value source = root(value);
     if (!source.getDefiningOp<kernel::LaunchOp>() || resultMemory.contains(source))
       return terminator->emitOpError("returns value ") << i << " that is no output of a launch of its own";
+    if (!isWhole(value))
+      return terminator->emitOpError("returns value ") << i << " that is not all of an output, in order";
     SmallVector<NamedAttribute> attrs;
     auto type = cast<RankedTensorType>(value.getType());
     if (!type.hasStaticShape())
@@ -151,7 +209,7 @@ void Planner::layOut() {
 }
 
 LogicalResult Planner::run() {
-  if (failed(bindResults()))
+  if (failed(check()) || failed(bindResults()))
     return failure();
   SmallVector<kernel::LaunchOp> launches(func.getOps<kernel::LaunchOp>());
   for (auto [number, launch] : llvm::enumerate(launches))

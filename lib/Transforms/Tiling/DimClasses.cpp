@@ -1,6 +1,7 @@
 // Classes of dimensions by union-find over the indexing maps of a kernel.
 #include "lib/Transforms/Tiling/DimClasses.h"
 #include "lib/Conversion/PrimToLinalg/Scan.h"
+#include "lib/Conversion/PrimToLinalg/Sort.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -69,6 +70,13 @@ void DimClasses::addReshape(Value expanded, Value collapsed, ArrayRef<SmallVecto
   }
 }
 
+/// An op that needs one dimension whole and has the others of its operand.
+void DimClasses::addAlong(Value result, Value operand, int64_t whole) {
+  for (int64_t dim = 0; dim < cast<RankedTensorType>(result.getType()).getRank(); ++dim)
+    join(idOf(result.getAsOpaquePointer(), dim), idOf(operand.getAsOpaquePointer(), dim));
+  wholeIds.push_back(idOf(result.getAsOpaquePointer(), whole));
+}
+
 void DimClasses::add(Operation *op) {
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
     return addLinalg(linalgOp);
@@ -78,11 +86,9 @@ void DimClasses::add(Operation *op) {
   if (op->getNumResults() == 1 && isExternal(op->getResult(0)))
     return;
   if (auto scan = matchScan(op)) {
-    auto [info, operand] = *scan;
-    Value result = op->getResult(1);
-    for (int64_t dim = 0; dim < cast<RankedTensorType>(result.getType()).getRank(); ++dim)
-      join(idOf(result.getAsOpaquePointer(), dim), idOf(operand.getAsOpaquePointer(), dim));
-    wholeIds.push_back(idOf(result.getAsOpaquePointer(), info.dim));
+    addAlong(op->getResult(1), scan->second, scan->first.dim);
+  } else if (auto sort = matchSort(op)) {
+    addAlong(op->getResult(0), sort->second, sort->first.dim);
   } else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
     llvm::SmallBitVector dropped = slice.getDroppedDims();
     unsigned next = 0;

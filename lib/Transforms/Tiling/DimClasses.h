@@ -27,6 +27,7 @@ private:
   void join(unsigned a, unsigned b) { parents[find(a)] = find(b); }
   void add(mlir::Operation *op);
   void addLinalg(mlir::linalg::LinalgOp op);
+  void addAlong(mlir::Value result, mlir::Value operand, int64_t whole);
   void addReshape(mlir::Value expanded, mlir::Value collapsed, llvm::ArrayRef<llvm::SmallVector<int64_t, 2>> groups);
   void needWhole(mlir::Value value);
 

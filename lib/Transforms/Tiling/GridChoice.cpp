@@ -29,6 +29,8 @@ public:
     keepShared();
     if (target.blockTiles)
       tileBlocks();
+    else if (linalg::LinalgOp op = findMarked("lamina.contraction"); op && func->hasAttr("kernel.online"))
+      tileOnline(op);
     else if (linalg::LinalgOp op = findMarked("lamina.convolution"))
       tileConvolution(op);
     else if (linalg::LinalgOp op = findMarked("lamina.contraction"))
@@ -37,11 +39,16 @@ public:
       tileReduction();
     else
       tilePointwise();
-    // A dimension of one tile is no grid dimension.
-    llvm::erase_if(grid, [](const GridDim &dim) {
+    // A dimension of one tile is no grid dimension; but an online kernel has a program's loop even if it is one.
+    auto isOneTile = [](const GridDim &dim) {
       auto size = dyn_cast<AffineConstantExpr>(dim.size);
       return dim.tile == 0 || (size && size.getValue() != 0 && dim.tile >= size.getValue());
-    });
+    };
+    bool isOnline = func->hasAttr("kernel.online") && !grid.empty() && llvm::all_of(grid, isOneTile);
+    if (isOnline)
+      grid.erase(grid.begin(), grid.end() - 1);
+    else
+      llvm::erase_if(grid, isOneTile);
     if (target.blockTiles)
       for (GridDim &dim : grid)
         dim.tile = llvm::bit_floor(static_cast<uint64_t>(dim.tile));
@@ -57,6 +64,7 @@ private:
   void tileReduction();
   void tileContraction(linalg::LinalgOp op);
   void tileConvolution(linalg::LinalgOp op);
+  void tileOnline(linalg::LinalgOp op);
   void tileBlocks();
   linalg::LinalgOp findMarked(StringRef mark);
   SmallVector<unsigned> getLoopClasses(linalg::LinalgOp op) {
@@ -267,6 +275,27 @@ void Chooser::tileContraction(linalg::LinalgOp op) {
     int64_t parts = llvm::divideCeil(wanted, std::max<int64_t>(1, programs));
     dim.tile = std::max<int64_t>(32, llvm::alignTo(llvm::divideCeil(getEstimate(dim.size), parts), 8));
   }
+}
+
+/// Rows of one batch entry: as many as share each block of columns without leaving threads idle.
+void Chooser::tileOnline(linalg::LinalgOp op) {
+  constexpr int64_t most = 64, least = 16;
+  AffineMap rhs = op.getIndexingMapsArray()[1];
+  GridDim *rows = nullptr;
+  int64_t programs = 1;
+  for (GridDim &dim : grid) {
+    dim.tile = 1;
+    programs *= getEstimate(dim.size);
+    bool inRhs = false;
+    for (auto [loop, dimClass] : llvm::enumerate(getLoopClasses(op)))
+      inRhs |= dimClass == dim.dimClass && rhs.isFunctionOfDim(loop);
+    if (!inRhs)
+      rows = &dim;
+  }
+  if (!rows)
+    return;
+  rows->tile = std::clamp(llvm::bit_floor(static_cast<uint64_t>(programs / getWantedPrograms() + 1)),
+                          static_cast<uint64_t>(least), static_cast<uint64_t>(most));
 }
 
 /// Contractions: 64 rows by 64 columns of one batch entry. Convolutions: as elementwise work, of fewer elements. Else

@@ -1,8 +1,11 @@
 // lamina-tile-kernels: one scf.forall around a kernel, with the tiles of its outputs inside.
+#include "lib/Support/PassOptions.h"
 #include "lib/Transforms/Tiling/GridChoice.h"
+#include "lib/Transforms/Tiling/Online.h"
 #include "lib/Transforms/Tiling/TilePuller.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -21,10 +24,21 @@ namespace {
 struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
   using Base::Base;
 
+  LogicalResult initialize(MLIRContext *context) override {
+    return OptionCheck(*this, context)
+        .atLeast(vectorLanes, 1)
+        .atLeast(l2Bytes, 1)
+        .atLeast(threads, 1)
+        .atLeast(pointwiseElements, 1)
+        .atLeast(reduceElements, 1);
+  }
+
   void runOnOperation() override {
     auto func = dyn_cast<kernel::FuncOp>(getOperation().getOperation());
     if (!func)
       return;
+    if (failed(check(func)))
+      return signalPassFailure();
     DimClasses classes(func);
     TileTarget target{vectorLanes, l2Bytes, threads, pointwiseElements, reduceElements, blockTiles};
     SmallVector<GridDim> grid;
@@ -43,6 +57,18 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
       programs.push_back(dim.size.ceilDiv(dim.tile));
     func->setAttr("kernel.grid", getExprs(context, programs));
     tile(func, classes, grid);
+  }
+
+  LogicalResult check(kernel::FuncOp func) {
+    if (func->hasAttr("kernel.grid"))
+      return func.emitOpError("is tiled already");
+    for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
+      if (!isa<RankedTensorType>(type))
+        return func.emitOpError("argument ") << i << " is no tensor; kernels are tiled before they are bufferized";
+    for (Operation &op : func.getBody().front())
+      if (op.getName().getDialectNamespace() == "prim")
+        return op.emitOpError("is not tiled; lamina-convert-prim-to-linalg comes first");
+    return success();
   }
 
   /// A kernel of one program: what starts from an empty tensor and is returned starts from the output argument.
@@ -102,6 +128,7 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
     auto forall = scf::ForallOp::create(builder, loc, lows, highs, steps, ValueRange(outs), std::nullopt);
     builder.setInsertionPoint(forall.getTerminator());
     AffineExpr size = builder.getAffineSymbolExpr(0), offset = builder.getAffineDimExpr(0);
+    SmallVector<ClassTile> taken;
     for (auto [i, dim] : llvm::enumerate(grid)) {
       Value iv = forall.getInductionVar(i);
       OpFoldResult extent = steps[i];
@@ -110,6 +137,7 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
         extent = affine::makeComposedFoldedAffineMin(
             builder, loc, AffineMap::get(1, 1, {builder.getAffineConstantExpr(dim.tile), size - offset}, &getContext()),
             {OpFoldResult(iv), highs[i]});
+      taken.push_back({dim.dimClass, OpFoldResult(iv), extent});
       for (auto [result, tile] : llvm::zip_equal(results, tiles))
         for (unsigned d = 0; d < tile.sizes.size(); ++d)
           if (classes.getClass(result, d) == dim.dimClass) {
@@ -122,6 +150,8 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
       Value place = tensor::ExtractSliceOp::create(builder, loc, out, tile.offsets, tile.sizes, strides);
       puller.setDestination(result, tile, place);
     }
+    if (func->hasAttr("kernel.online"))
+      emitOnlineReductions(func, classes, puller, builder, taken, onlineElements, blockTiles);
     SmallVector<Value> parts;
     for (auto [result, tile] : llvm::zip_equal(results, tiles))
       parts.push_back(puller.getTile(result, tile));

@@ -1,6 +1,7 @@
 // Tiles on demand: linalg ops by their indexing maps, views by arithmetic on offsets.
 #include "lib/Transforms/Tiling/TilePuller.h"
 #include "lib/Conversion/PrimToLinalg/Scan.h"
+#include "lib/Conversion/PrimToLinalg/Sort.h"
 #include "lib/Transforms/Tiling/DimClasses.h"
 #include "lib/Transforms/Tiling/GridChoice.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -113,6 +114,11 @@ Value TilePuller::compute(Value value, const Tile &tile) {
     auto [info, operand] = *scan;
     Value init = tileInit(cast<scf::ForOp>(op).getInitArgs()[1], value, tile);
     return buildScan(builder, op->getLoc(), getTile(operand, tile), info, init);
+  }
+  if (auto sort = matchSort(op)) {
+    auto [info, operand] = *sort;
+    Value init = tileInit(cast<scf::ForOp>(op).getInitArgs()[0], value, tile);
+    return buildSort(builder, op->getLoc(), getTile(operand, tile), info, init);
   }
   return tileReshape(op, tile);
 }
@@ -252,6 +258,11 @@ Value TilePuller::tileLinalg(linalg::LinalgOp op, unsigned result, const Tile &t
     loops.offsets[loop] = tile.offsets[dim];
     loops.sizes[loop] = tile.sizes[dim];
   }
+  completeLoops(op, loops);
+  return makeLinalg(op, loops)->getResult(result);
+}
+
+void TilePuller::completeLoops(linalg::LinalgOp op, Tile &loops) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<RankedTensorType>(operand.get().getType()))
       continue;
@@ -259,9 +270,17 @@ Value TilePuller::tileLinalg(linalg::LinalgOp op, unsigned result, const Tile &t
       if (auto loop = dyn_cast<AffineDimExpr>(expr); loop && !loops.sizes[loop.getPosition()])
         loops.sizes[loop.getPosition()] = getDimSize(operand.get(), dim);
   }
+}
+
+Value TilePuller::makeInit(Value value, const Tile &tile) {
+  auto op = cast<linalg::LinalgOp>(value.getDefiningOp());
+  return tileInit(op.getDpsInitOperand(cast<OpResult>(value).getResultNumber())->get(), value, tile);
+}
+
+Operation *TilePuller::makeLinalg(linalg::LinalgOp op, const Tile &loops, ArrayRef<Value> inits) {
   for (auto &[at, clone] : tiledOps[op])
     if (at == loops)
-      return clone->getResult(result);
+      return clone;
 
   SmallVector<Value> operands;
   for (OpOperand &operand : op->getOpOperands()) {
@@ -270,9 +289,11 @@ Value TilePuller::tileLinalg(linalg::LinalgOp op, unsigned result, const Tile &t
       continue;
     }
     Tile part = mapTile(op.getMatchingIndexingMap(&operand), loops);
-    if (op.isDpsInit(&operand))
-      operands.push_back(tileInit(operand.get(), op.getTiedOpResult(&operand), part));
-    else
+    if (op.isDpsInit(&operand)) {
+      unsigned number = op.getTiedOpResult(&operand).getResultNumber();
+      bool isGiven = !inits.empty() && inits[number];
+      operands.push_back(isGiven ? inits[number] : tileInit(operand.get(), op.getTiedOpResult(&operand), part));
+    } else
       operands.push_back(getTile(operand.get(), part));
   }
   SmallVector<Type> types;
@@ -281,5 +302,5 @@ Value TilePuller::tileLinalg(linalg::LinalgOp op, unsigned result, const Tile &t
   Operation *clone = cloneWithoutRegions(builder, op, types, operands);
   cloneBody(op, clone, loops.offsets);
   tiledOps[op].push_back({loops, clone});
-  return clone->getResult(result);
+  return clone;
 }

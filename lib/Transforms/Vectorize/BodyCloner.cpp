@@ -193,8 +193,30 @@ void BodyCloner::cloneScalar(Operation *op) {
     map(from, LaneValue::uniform(to));
 }
 
+/// All lanes take the same side: a branch whose results are vectors.
+void BodyCloner::cloneUniformIf(scf::IfOp op, Value condition) {
+  SmallVector<Type> types;
+  for (Type type : op.getResultTypes())
+    types.push_back(VectorType::get({context.lanes}, type));
+  auto branch = scf::IfOp::create(b, loc, types, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  for (auto [from, to] : llvm::zip_equal(op->getRegions(), branch->getRegions())) {
+    b.setInsertionPointToStart(&to.front());
+    for (Operation &inner : from.front().without_terminator())
+      clone(&inner);
+    SmallVector<Value> yields;
+    for (Value value : from.front().getTerminator()->getOperands())
+      yields.push_back(asVector(b, loc, context, lookup(value)));
+    scf::YieldOp::create(b, loc, yields);
+  }
+  for (auto [from, to] : llvm::zip_equal(op.getResults(), branch.getResults()))
+    map(from, LaneValue::lanes(to));
+}
+
 void BodyCloner::cloneIf(Operation *op) {
   auto branch = cast<scf::IfOp>(op);
+  if (LaneValue condition = lookup(branch.getCondition()); condition.isUniform())
+    return cloneUniformIf(branch, condition.base);
   Value condition = asVector(b, loc, context, lookup(branch.getCondition()));
   Value allTrue = arith::ConstantOp::create(b, loc, b.getOneAttr(condition.getType()));
   Value inverse = arith::XOrIOp::create(b, loc, condition, allTrue);

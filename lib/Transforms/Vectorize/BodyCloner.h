@@ -2,6 +2,7 @@
 #ifndef LAMINA_TRANSFORMS_VECTORIZE_BODYCLONER_H
 #define LAMINA_TRANSFORMS_VECTORIZE_BODYCLONER_H
 #include "lib/Transforms/Vectorize/FlatMemory.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -43,6 +44,7 @@ private:
   void clone(mlir::Operation *op);
   void cloneScalar(mlir::Operation *op);
   void cloneIf(mlir::Operation *op);
+  void cloneUniformIf(mlir::scf::IfOp op, mlir::Value condition);
   LaneValue binary(llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> make, LaneValue lhs, LaneValue rhs);
   bool cloneLinear(mlir::Operation *op, llvm::ArrayRef<LaneValue> operands, LaneValue &result);
 

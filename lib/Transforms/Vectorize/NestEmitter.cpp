@@ -112,10 +112,22 @@ void NestEmitter::enter(Scope &scope, unsigned dim, LaneValue value, bool innerm
   scope.cloner.cloneReady(*nest.op.getBlock(), combiners, false);
 }
 
+/// What the order in which lanes are combined leaves open. Which lane holds which term is our choice, so a sum may be
+/// reassociated; which of 0 and -0 an extremum over both gives depends on the order, here as in eager, and without it
+/// x86 needs half the instructions.
+static arith::FastMathFlags freedomOf(vector::CombiningKind kind) {
+  using Kind = vector::CombiningKind;
+  if (kind == Kind::ADD || kind == Kind::MUL)
+    return arith::FastMathFlags::reassoc;
+  return kind == Kind::MAXIMUMF || kind == Kind::MINIMUMF ? arith::FastMathFlags::nsz : arith::FastMathFlags::none;
+}
+
 Value NestEmitter::combine(const Output &output, Value lhs, Value rhs) {
   Operation *copy = b.clone(*output.combiner);
   copy->setOperands({lhs, rhs});
   copy->getResult(0).setType(lhs.getType());
+  if (isa<arith::MaximumFOp, arith::MinimumFOp>(copy))
+    copy->setAttr("fastmath", arith::FastMathFlagsAttr::get(b.getContext(), freedomOf(output.kind)));
   return copy->getResult(0);
 }
 
@@ -177,11 +189,7 @@ void NestEmitter::finishAccumulators(Scope &scope, Values accumulators) {
     LaneValue address = addressOf(scope, output.access);
     LaneValue result = isa<VectorType>(value.getType()) ? LaneValue::lanes(value) : LaneValue::uniform(value);
     if (reducesLanes) {
-      // Which lane holds which term is our choice, so the order in which lanes are combined is free too.
-      auto flags = isa<FloatType>(access.memory.element) &&
-                           llvm::is_contained({vector::CombiningKind::ADD, vector::CombiningKind::MUL}, output.kind)
-                       ? arith::FastMathFlags::reassoc
-                       : arith::FastMathFlags::none;
+      auto flags = isa<FloatType>(access.memory.element) ? freedomOf(output.kind) : arith::FastMathFlags::none;
       LaneValue held = access.memory.load(b, loc, scope.cloner.context, address);
       result = LaneValue::uniform(vector::ReductionOp::create(b, loc, output.kind, value, held.base, flags));
     }

@@ -1,4 +1,5 @@
 // lamina-vectorize-loops: linalg ops on buffers become loops over vectors.
+#include "lib/Support/PassOptions.h"
 #include "lib/Transforms/Vectorize/NestEmitter.h"
 #include "lib/Transforms/Vectorize/Passes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -16,6 +17,10 @@ using namespace lamina;
 namespace {
 struct VectorizeLoops : lamina::impl::VectorizeLoopsBase<VectorizeLoops> {
   using VectorizeLoopsBase::VectorizeLoopsBase;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    return OptionCheck(*this, context).oneOf(vectorBits, {128, 256, 512}, "512, 256 or 128").atLeast(unroll, 1);
+  }
 
   void runOnOperation() override {
     OpBuilder b(&getContext());

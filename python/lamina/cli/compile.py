@@ -7,11 +7,13 @@ from typing import Any, Optional
 
 import click
 
+from lamina.targets import PACKAGE
+
 from .options import program_options, request_of
 from .output import Progress, bytes_text, table, write_result
 from .sources import Source, open_source
 
-KINDS = ("fx", "prim", "fused", "planned", "tiled", "linalg", "ttir", "llvm", "asm", "obj")
+KINDS = ("fx", "prim", "fused", "planned", "tiled", "linalg", "ttir", "llvm", "asm", "obj", "package")
 """What is documented; a target may have more phases."""
 
 
@@ -22,7 +24,7 @@ KINDS = ("fx", "prim", "fused", "planned", "tiled", "linalg", "ttir", "llvm", "a
     "--emit",
     metavar="PHASE",
     help=f"The layer to print, one of {', '.join(KINDS)}, or another phase of the target. linalg is the whole "
-    "program in plain linalg, for other compilers.",
+    "program in plain linalg, for other compilers; package is a file that lamina-runtime runs, and needs -o.",
 )
 @click.option("--print-ir-after", multiple=True, metavar="PHASE", help="Prints the program after a phase to stderr.")
 @click.option("-o", "--output", metavar="FILE", help="Where the result goes; by default to stdout.")
@@ -39,10 +41,13 @@ def compile_command(
       lamina compile model.py:Net --input f32[32,512]
       lamina compile model.py:Net --input f32[32,512] --dynamic x:0=batch --emit prim
       lamina compile model.pt2 --emit asm -o model.s
+      lamina compile model.pt2 --target cuda:sm_80,sm_90 --emit package -o model.lamina
       lamina compile module.mlir --print-ir-after fused --print-ir-after tiled
     """
     name = target_for(target, emit)
     check_phases(name, [*print_ir_after, *([emit] if emit else [])])
+    if PACKAGE in print_ir_after or emit == PACKAGE and output in (None, "-"):
+        raise click.UsageError("a package is a file or a folder, and cannot be printed: give -o FILE", _context())
     progress = Progress()
     with progress.step("loading"):
         source = open_source(request_of(**program))
@@ -52,7 +57,9 @@ def compile_command(
     with progress.step("capturing"):
         module, graph = source.import_()
     _print_phases(module, graph, name, print_ir_after)
-    if emit is not None:
+    if emit == PACKAGE:
+        _write_package(source, name, output, progress)
+    elif emit is not None:
         with progress.step(f"compiling to {emit}"):
             result = _emit(module, graph, name, emit)
         write_result(result, output)
@@ -90,7 +97,8 @@ def _phases(target: str) -> list[str]:
     from lamina.compiler import phases_of
     from lamina.targets import get_target
 
-    return ["fx", *phases_of(get_target(target))]
+    instance = get_target(target)
+    return ["fx", *phases_of(instance), *([PACKAGE] if getattr(instance, "makes_packages", False) else [])]
 
 
 def check_phases(target: str, phases: list[str]) -> None:
@@ -103,6 +111,14 @@ def check_phases(target: str, phases: list[str]) -> None:
             other = target_that_emits(phase)
             hint = f"; use --target {other}" if other else f"; it has {', '.join(known)}"
             raise click.UsageError(f"the target {target} has no phase {phase!r}{hint}", _context())
+
+
+def _write_package(source: Source, target: str, output: Optional[str], progress: Progress) -> None:
+    assert output is not None, "it was checked"
+    with progress.step("compiling"):
+        program = source.compile(target)
+    with progress.step("writing the package"):
+        program.save(output)
 
 
 def _emit(module: Any, graph: Any, target: str, phase: str) -> Any:
@@ -168,12 +184,21 @@ def _summary(source: Source, target: str, progress: Progress) -> str:
             rows.append(["kernels of init", f"{len(executable.init_kernels)}, run once, which fold or pack weights"])
         rows.append(["code", bytes_text(sum(map(len, binary.objects)))])
         rows.append(["arena", _size_text(main.arena)])
+    for chip, kernels in getattr(executable, "report", {}).items():
+        rows.append([chip, _chip_text(kernels)])
     steps = getattr(executable, "steps", None)
     if steps is not None:
         rows.append(["parts", f"{len(steps)}, between calls that PyTorch runs"])
     rows.append(["weights", bytes_text(program.program.own_bytes())])
     rows += [[f"time {what}", f"{seconds:.2f} s"] for what, seconds in progress.times]
     return table(rows)
+
+
+def _chip_text(kernels: dict[str, dict[str, Any]]) -> str:
+    """What a chip's kernels are: how many, their code, and which spill."""
+    code = bytes_text(sum(facts["code"] for facts in kernels.values()))
+    spilling = [name for name, facts in kernels.items() if facts["spills"]]
+    return f"{len(kernels)} kernels, {code} of code" + (f"; {', '.join(spilling)} spill" if spilling else "")
 
 
 def _size_text(expression: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
@@ -18,6 +19,7 @@ from torch.utils._sympy.printers import PythonPrinter
 
 from lamina.errors import CompileError
 
+from .locations import module_path, user_frame
 from .program import Executable, Input, Program, Returned
 from .sizes import Size
 
@@ -63,7 +65,8 @@ class CallableProgram:
         args_spec, kwargs_spec = program.in_spec.children()
         self._positional = args_spec.num_children
         self._keywords = list(kwargs_spec.context)
-        self._flat_call = generate(program, executable)
+        # An executable may check its arguments and allocate its results itself.
+        self._flat_call = getattr(executable, "call_leaves", None) or generate(program, executable)
         self._flat = not self._keywords and all(child.is_leaf() for child in args_spec.children())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -100,6 +103,35 @@ class CallableProgram:
                 hint='Compile with fallback="error" to be told which call it is.',
             )
         return emit(self.program.module, phase, get_target(self.target or "cpu"))
+
+    def save(self, path: Union[str, os.PathLike[str]], **options: Any) -> None:
+        """Writes a package, which lamina_runtime loads where Lamina is not installed.
+
+        Args:
+            path: its place, which is replaced; a folder, or a path that ends with a slash, is filled with files.
+            options: ``ptx=False`` leaves out the PTX for chips that were not named.
+
+        Raises:
+            CompileError: the target makes no packages, or the program has something that they cannot hold.
+            OSError: it cannot be written.
+        """
+        eager = getattr(self.executable, "eager", None)
+        if eager:
+            node, reason = next(iter(eager.items()))
+            frame = user_frame(node)
+            raise CompileError(
+                f"a package cannot hold {node.target}, which PyTorch runs: {reason}",
+                op=str(node.target),
+                location=str(frame) if frame else None,
+                hint="rewrite the line so that it can be compiled.",
+                module=module_path(node) or None,
+            )
+        save = getattr(self.executable, "save", None)
+        if save is None:
+            raise CompileError(
+                f"the target {self.target or 'cpu'!r} makes no packages", hint='use target="cuda:sm_90", for example.'
+            )
+        save(path, signature=self._signature, **options)
 
     @property
     def kernels(self) -> list[str]:

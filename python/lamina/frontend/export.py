@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -77,7 +78,9 @@ def capture(model: Callable[..., Any], args: tuple, kwargs: Optional[dict[str, A
             module.forward = model
         with timed(log, "capture"):
             captured = _export(module, args, kwargs, dynamic_shapes)
-    with timed(log, "decomposition"):
+    with timed(log, "decomposition"), warnings.catch_warnings():
+        # torch.export copies its own tree specs in a way that it warns of.
+        warnings.filterwarnings("ignore", message=r"`isinstance\(treespec, LeafSpec\)`", category=FutureWarning)
         return captured, captured.run_decompositions(decompositions())
 
 

@@ -6,7 +6,8 @@ A target is a class that is called without arguments and has:
 * ``compile(program)``, which returns what lamina.frontend.program.Executable describes;
 * optionally ``phases()`` and ``lower(module, after, until)``, the phases that it takes a prim module through;
 * optionally ``emits``, kinds of code such as ``asm``, and ``emit(module, kind)``, which makes one of a prim module (it
-  may change the module) as text or bytes.
+  may change the module) as text or bytes;
+* optionally ``makes_packages``, if what ``compile`` returns has ``save(path, signature=...)``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ import importlib.metadata
 from typing import Any, Optional
 
 from lamina.errors import CompileError
+
+PACKAGE = "package"
+"""A file or folder that lamina_runtime runs."""
 
 # They are found without the package's metadata too, in a source tree.
 _BUILT_IN = {
@@ -71,10 +75,11 @@ def get_target(name: str) -> Any:
 
 
 def target_that_emits(kind: str) -> Optional[str]:
-    """The name of a target that makes this kind of code, or None."""
+    """The name of a target that makes this kind of code, or packages, or None."""
     for name in target_names():
         try:
-            if kind in getattr(target_class(name), "emits", ()):
+            target = target_class(name)
+            if kind in getattr(target, "emits", ()) or kind == PACKAGE and getattr(target, "makes_packages", False):
                 return name
         except CompileError:
             continue

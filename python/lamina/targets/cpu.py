@@ -219,10 +219,13 @@ class CPUTarget(PhasedTarget):
         clean = "canonicalize,cse"
         lanes = d.vector_bits // 32
         tile = f"vector-lanes={lanes} l2-bytes={d.l2} threads={d.cores}"
-        pack_widths = ",".join(str(lanes * n) for n in (3, 4, 2, 1))
+        pack = f"pack-widths={','.join(str(lanes * n) for n in (3, 4, 2, 1))}"
         contract = f"vector-bits={d.vector_bits} block-bytes={d.l2 // 4}"
+        if d.matrix_unit:
+            pack += " pack-tile-widths=32,16"
+            contract += " matrix-unit=true"
         return [
-            ("fused", fused_passes(4 * d.cores, d.size_hint, pack_widths)),
+            ("fused", fused_passes(4 * d.cores, d.size_hint, pack)),
             ("planned", "lamina-plan-memory"),
             ("linalg", f"kernel.func(lamina-convert-prim-to-linalg,{clean})"),
             ("tiled", f"kernel.func(lamina-tile-kernels{{{tile}}},{clean})"),
@@ -230,7 +233,7 @@ class CPUTarget(PhasedTarget):
             (
                 "loops",
                 f"lamina-lower-contractions{{{contract}}},lamina-vectorize-loops{{vector-bits={d.vector_bits}}},{clean},"
-                f"lamina-expand-math,lamina-expand-bf16,lamina-lower-grid,lamina-lower-host,{clean}",
+                f"lamina-expand-math,lamina-expand-bf16,lamina-expand-bools,lamina-lower-grid,lamina-lower-host,{clean}",
             ),
             ("llvm", "lamina-cpu-to-llvm"),
         ]

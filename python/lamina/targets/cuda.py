@@ -1,7 +1,8 @@
-"""The CUDA target: kernels as Triton IR, compiled for a named chip on a machine that need not have a GPU."""
+"""The CUDA target: kernels as Triton IR, compiled for named chips on a machine that need not have a GPU, and packaged."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 from lamina.compiler import copy_module
 from lamina.errors import CompileError
 from lamina.targets.phases import PhasedTarget, fused_passes
-from lamina.targets.triton import CompiledKernel, compile_ttir, verify_ttir
+from lamina.targets.schedule import Job, compile_scheduled, settings_of
+from lamina.targets.triton import verify_ttir
+from lamina.targets.triton_pool import CompiledKernel, Request, compile_ttir
 
 if TYPE_CHECKING:
     import torch
 
     from lamina.frontend.program import Program
+    from lamina.package.build import CUDAExecutable
 
 __all__ = ["CUDADescription", "CUDATarget", "CompiledKernel", "InterpretedExecutable", "compile_ttir", "verify_ttir"]
 
@@ -24,6 +28,7 @@ class CUDADescription:
     """What the compiler knows of a chip.
 
     Attributes:
+        name: such as ``sm_90``.
         sm: its compute capability, 90 for sm_90.
         shared_memory: bytes of it that one program may have.
         multiprocessors: of the largest product with this chip.
@@ -31,6 +36,7 @@ class CUDADescription:
         size_hint: the size assumed for a dimension of which nothing is known.
     """
 
+    name: str
     sm: int
     shared_memory: int
     multiprocessors: int
@@ -50,12 +56,12 @@ class CUDADescription:
 
 
 CHIPS = {
-    "sm_80": CUDADescription(80, 163 << 10, 108),
-    "sm_86": CUDADescription(86, 99 << 10, 84),
-    "sm_89": CUDADescription(89, 99 << 10, 142),
-    "sm_90": CUDADescription(90, 227 << 10, 132),
-    "sm_100": CUDADescription(100, 227 << 10, 148),
-    "sm_120": CUDADescription(120, 99 << 10, 188),
+    "sm_80": CUDADescription("sm_80", 80, 163 << 10, 108),
+    "sm_86": CUDADescription("sm_86", 86, 99 << 10, 84),
+    "sm_89": CUDADescription("sm_89", 89, 99 << 10, 142),
+    "sm_90": CUDADescription("sm_90", 90, 227 << 10, 132),
+    "sm_100": CUDADescription("sm_100", 100, 227 << 10, 148),
+    "sm_120": CUDADescription("sm_120", 120, 99 << 10, 188),
 }
 
 
@@ -63,14 +69,21 @@ class CUDATarget(PhasedTarget):
     """The target named ``cuda``.
 
     Args:
-        chip: its name, such as ``sm_90``.
+        chip: its name, such as ``sm_90``; or several with commas between them, all of which a package is then for.
+
+    Attributes:
+        chips: all of them.
+        description: the first, which the phases are for.
     """
 
     name = "cuda"
+    makes_packages = True
     emits = ("ttir", "ttgir", "ptx", "cubin")
 
     def __init__(self, chip: str = "sm_90"):
-        self.description = CUDADescription.of(chip)
+        names = list(dict.fromkeys(name.strip() for name in chip.split(",")))
+        self.chips = [CUDADescription.of(name) for name in names]
+        self.description = self.chips[0]
 
     def phases(self) -> list[tuple[str, str]]:
         """Names of the phases from `prim` on, and the passes that make each from the one before."""
@@ -82,7 +95,7 @@ class CUDATarget(PhasedTarget):
             ("linalg", f"kernel.func(lamina-convert-prim-to-linalg,{clean})"),
             (
                 "tiled",
-                "kernel.func(lamina-tile-kernels{block-tiles=true pointwise-elements=1024 reduce-elements=1024 "
+                "kernel.func(lamina-tile-kernels{block-tiles=true pointwise-elements=1024 reduce-elements=1024 online-elements=64 "
                 f"vector-lanes=16}},{clean})",
             ),
             ("ttir", f"lamina-convert-tiled-to-triton,tt.func({clean},loop-invariant-code-motion)"),
@@ -96,7 +109,7 @@ class CUDATarget(PhasedTarget):
         """
         for _ in self.lower(module, after):
             pass
-        return {name: _to_text(function) for name, function in _kernels(module)}
+        return {name: _to_text(function) for name, function in kernels_of(module)}
 
     def emit(self, module: Any, kind: str) -> str | bytes:
         """The kernels of a prim module, which is changed: in order, as text of a stage; one kernel alone as a cubin.
@@ -107,12 +120,14 @@ class CUDATarget(PhasedTarget):
         for _ in self.lower(module):
             pass
         if kind == "ttir":
-            return "\n".join(_to_text(function) for _, function in _kernels(module))
+            return "\n".join(_to_text(function) for _, function in kernels_of(module))
         kernels = self.compile_kernels(module, after="ttir")
         if kind != "cubin":
             return "\n".join(kernel.asm[kind] for kernel in kernels.values())
         if len(kernels) != 1:
-            raise CompileError(f"the program has {len(kernels)} kernels; one cubin has one")
+            raise CompileError(
+                f"the program has {len(kernels)} kernels, and a cubin holds one", hint="use --emit package."
+            )
         return next(iter(kernels.values())).cubin
 
     def compile_kernels(self, module: Any, after: str = "prim") -> dict[str, CompiledKernel]:
@@ -123,45 +138,28 @@ class CUDATarget(PhasedTarget):
         """
         for _ in self.lower(module, after):
             pass
-        result = {}
-        for name, function in _kernels(module):
-            kernel = compile_ttir(_to_text(function), self.description.sm, self.choose_warps(function))
-            if kernel.shared > self.description.shared_memory:
-                raise CompileError(
-                    f"the kernel {name} needs {kernel.shared} bytes of shared memory, too many for sm_{kernel.sm}"
-                )
-            result[name] = kernel
+        jobs = self.jobs(module)
+        return {job.request.name: kernel for job, kernel in zip(jobs, compile_scheduled(jobs))}
+
+    def jobs(self, module: Any) -> list[Job]:
+        """What Triton has to compile of a module in the phase ``ttir``."""
+        result = []
+        for name, function in kernels_of(module):
+            settings = settings_of(function, self.description)
+            located = functools.partial(_to_text, function, True)
+            request = Request(_to_text(function), settings[0], located, str(function.location), name)
+            result.append(Job(request, self.description, settings))
         return result
 
-    def choose_warps(self, function: Any) -> int:
-        """Warps for a `tt.func`: one for each 512 elements of its largest block, 4 to 16."""
-        from mlir import ir
-
-        largest = 1
-
-        def visit(op: Any) -> Any:
-            nonlocal largest
-            for result in op.results:
-                if isinstance(result.type, ir.RankedTensorType):
-                    count = 1
-                    for size in result.type.shape:
-                        count *= size
-                    largest = max(largest, count)
-            return ir.WalkResult.ADVANCE
-
-        function.walk(visit)
-        return min(16, self.description.max_warps, max(4, 1 << max(0, (largest // 512) - 1).bit_length()))
-
-    def compile(self, program: Program) -> Any:
-        """Not possible yet: a compiled program has no way to a device.
+    def compile(self, program: Program) -> CUDAExecutable:
+        """The program's machine code for all chips, with its launch plan; its prim module is left as it is.
 
         Raises:
-            CompileError: always.
+            CompileError: a pass or Triton failed, or a kernel needs more shared memory than the chip has.
         """
-        raise CompileError(
-            "programs for CUDA can be compiled to machine code but not be launched",
-            hint="CUDATarget.compile_kernels makes the kernels, CUDATarget.interpret runs them without a GPU.",
-        )
+        from lamina.package.build import CUDAExecutable, build_images
+
+        return CUDAExecutable(program, build_images(program.module, [chip.name for chip in self.chips]))
 
     def interpret(self, program: Program) -> InterpretedExecutable:
         """An executable that runs the program's Triton IR in the interpreter; its prim module is left as it is."""
@@ -176,7 +174,7 @@ class CUDATarget(PhasedTarget):
         return InterpretedExecutable(module, constants)
 
 
-def _kernels(module: Any) -> list[tuple[str, Any]]:
+def kernels_of(module: Any) -> list[tuple[str, Any]]:
     """Names and ops of a module's kernels."""
     from mlir import ir
 
@@ -184,8 +182,8 @@ def _kernels(module: Any) -> list[tuple[str, Any]]:
     return [(ir.StringAttr(function.attributes["sym_name"]).value, function) for function in functions]
 
 
-def _to_text(function: Any) -> str:
-    """One kernel as a module in generic form, without the attributes that are for launches."""
+def _to_text(function: Any, locations: bool = False) -> str:
+    """One kernel as a module in generic form, without the attributes that are for launches; with locations if asked for."""
     from mlir import ir
 
     with function.context, ir.Location.unknown():
@@ -195,7 +193,7 @@ def _to_text(function: Any) -> str:
             key = name if isinstance(name, str) else name.name
             if key.startswith("kernel."):
                 del copy.attributes[key]
-        return module.operation.get_asm(print_generic_op_form=True, enable_debug_info=False)
+        return module.operation.get_asm(print_generic_op_form=True, enable_debug_info=locations)
 
 
 class InterpretedExecutable:

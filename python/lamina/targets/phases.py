@@ -12,20 +12,19 @@ _LOGS = {"fused": "fusion", "planned": "planning", "tiled": "tiling"}
 """Loggers of phases that are the same for all targets; the others log as their target."""
 
 
-def fused_passes(min_parallelism: int, size_hint: int, pack_widths: str = "") -> str:
+def fused_passes(min_parallelism: int, size_hint: int, pack: str = "") -> str:
     """The passes from `prim` to `fused`.
 
     Args:
         min_parallelism: programs that keep the target busy.
         size_hint: the size assumed for a dimension of which nothing is known.
-        pack_widths: widths of panels for constant operands of contractions, separated by commas; none: no copies.
+        pack: how constant operands of contractions are laid out once, as options of lamina-fuse-kernels.
     """
     sizes = f"min-parallelism={min_parallelism} size-hint={size_hint}"
-    pack = f" pack-widths={pack_widths}" if pack_widths else ""
     return (
         # No canonicalisation after the split: it would join the parts again.
-        "func.func(lamina-simplify-reshapes),canonicalize,cse,lamina-hoist-constants,"
-        f"func.func(lamina-split-reductions{{{sizes}}}),lamina-fuse-kernels{{{sizes}{pack}}}"
+        "func.func(lamina-simplify-reshapes,lamina-derive-attention),canonicalize,cse,lamina-hoist-constants,"
+        f"func.func(lamina-split-reductions{{{sizes}}}),lamina-fuse-kernels{{{sizes} {pack}}}"
     )
 
 

@@ -1,39 +1,40 @@
-"""The installed Triton as a compiler of Triton IR text. Nothing here needs a GPU, and Triton is imported when it is first needed."""
+"""The installed Triton as a compiler of Triton IR text, in this process. Nothing here needs a GPU or imports more than Triton.
+
+Triton can abort the process that it compiles in, so `compile_stages` is for workers (triton_worker.py); the compiler calls
+triton_pool.py.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional
 
 from lamina.errors import CompileError
 
 
 @dataclass(frozen=True)
-class CompiledKernel:
-    """A kernel in machine code for one chip, and what a launch must know of it.
+class Settings:
+    """How a kernel is compiled.
 
     Attributes:
-        name: of its entry point.
         sm: the chip, 90 for sm_90.
-        asm: text of the stages ``ttir``, ``ttgir``, ``llir`` and ``ptx``.
-        cubin: the machine code.
-        warps: of each program.
-        shared: bytes of shared memory that a program needs.
-        scratch: bytes of global memory that a program needs.
+        warps: of each program, a power of two.
+        stages: how many iterations of a loop around tt.dot have their operands under way at once.
+        ptx_version: of the PTX, 80 for 8.0; None for the newest that the assembler knows. Older drivers read older ones.
+        until: the last stage, ``ptx`` or ``cubin``.
     """
 
-    name: str
     sm: int
-    asm: dict[str, str]
-    cubin: bytes
-    warps: int
-    shared: int
-    scratch: int
+    warps: int = 4
+    stages: int = 3
+    ptx_version: Optional[int] = None
+    until: str = "cubin"
 
 
 @contextlib.contextmanager
@@ -67,7 +68,7 @@ def _diagnostics(what: str) -> Iterator[None]:
     ) from failure
 
 
-def _target(sm: int, **options: Any) -> tuple[Any, Any, Any]:
+def _backend(sm: int, **options: Any) -> tuple[Any, Any, Any]:
     """Triton's backend for a chip, its options, and a context that knows its dialects."""
     try:
         from triton._C.libtriton import ir
@@ -105,48 +106,96 @@ def verify_ttir(text: str) -> None:
     Raises:
         CompileError: it does not, or Triton is not installed.
     """
-    _, _, context = _target(80)
+    _, _, context = _backend(80, enable_fp_fusion=False)
     with _diagnostics("read the kernel"):
         module = _parse(text, context)
         if not module.verify():
             raise RuntimeError("the module does not verify")
 
 
-def compile_ttir(text: str, sm: int, warps: int = 4, stages: int = 3) -> CompiledKernel:
-    """Compiles a module with one kernel to machine code, through all of Triton's own stages.
+def use_one_assembler() -> None:
+    """Makes Triton assemble for every chip with a ptxas of CUDA 12: what that of CUDA 13 makes no 12.x driver loads."""
+    from triton import knobs
+
+    blackwell = getattr(knobs.nvidia, "ptxas_blackwell", None)
+    if blackwell is None or "TRITON_PTXAS_BLACKWELL_PATH" in os.environ:
+        return
+    major = lambda tool: int(tool.version.partition(".")[0])  # noqa: E731
+    if major(blackwell) > 12 >= major(knobs.nvidia.ptxas):
+        os.environ["TRITON_PTXAS_BLACKWELL_PATH"] = knobs.nvidia.ptxas.path
+
+
+def versions(sm: int) -> dict[str, str]:
+    """The versions of Triton and of the assembler that it uses for a chip."""
+    import triton
+    from triton import knobs
+
+    tool = knobs.nvidia.ptxas
+    if sm >= 90:
+        tool = getattr(knobs.nvidia, "ptxas_blackwell", tool)
+    return {"triton": triton.__version__, "ptxas": tool.version}
+
+
+def compile_stages(text: str, settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Compiles a module with one kernel through Triton's own stages.
 
     Args:
         text: Triton IR.
-        sm: the chip, 90 for sm_90.
-        warps: of each program, a power of two.
-        stages: how many iterations of a loop around tt.dot have their operands under way at once.
+        settings: how.
+
+    Returns:
+        What each stage made (``ttir``, ``ttgir``, ``llir``, ``ptx`` as text, ``cubin`` as bytes), and what a launch must
+        know: name, warps, shared and scratch memory, widths of the parameters in bytes.
 
     Raises:
-        CompileError: a stage failed.
+        Exception: a stage failed; its diagnostics are on file descriptors 1 and 2.
     """
-    from lamina.logging import get_logger, timed
+    from triton.backends.compiler import GPUTarget, Language
 
     # Products and sums round twice, as eager's do.
-    backend, options, context = _target(sm, num_warps=warps, num_stages=stages, enable_fp_fusion=False)
-    with _diagnostics("compile the kernel"):
-        from triton.backends.compiler import GPUTarget, Language
-
-        module: Any = _parse(text, context)
-        metadata: dict[str, Any] = {"target": GPUTarget("cuda", sm, 32), **options.__dict__}
-        stages_by_name: dict[str, Any] = {}
-        backend.add_stages(stages_by_name, options, Language.TRITON)
-        asm: dict[str, Any] = {}
-        for name, stage in stages_by_name.items():
-            with timed(get_logger("cuda"), f"Triton's {name}"):
-                module = stage(module, metadata)
-            asm[name] = module if isinstance(module, bytes) else str(module)
-    cubin = asm.pop("cubin")
-    return CompiledKernel(
-        name=metadata["name"],
-        sm=sm,
-        asm=asm,
-        cubin=cubin,
-        warps=metadata["num_warps"],
-        shared=metadata["shared"],
-        scratch=metadata.get("global_scratch_size", 0),
+    backend, options, context = _backend(
+        settings.sm,
+        num_warps=settings.warps,
+        num_stages=settings.stages,
+        ptx_version=settings.ptx_version,
+        enable_fp_fusion=False,
     )
+    module: Any = _parse(text, context)
+    metadata: dict[str, Any] = {"target": GPUTarget("cuda", settings.sm, 32), **options.__dict__}
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, options, Language.TRITON)
+    made: dict[str, Any] = {}
+    for name, stage in stages.items():
+        module = stage(module, metadata)
+        made[name] = module if isinstance(module, bytes) else str(module)
+        if name == settings.until:
+            break
+    facts = {
+        "name": metadata["name"],
+        "warps": metadata["num_warps"],
+        "shared": metadata["shared"],
+        "scratch": metadata.get("global_scratch_size", 0) or 0,
+        "scratch_alignment": metadata.get("global_scratch_align", 1) or 1,
+        "clusters": metadata.get("num_ctas", 1) or 1,
+        "parameters": parameter_widths(made["ptx"], metadata["name"]),
+        **versions(settings.sm),
+    }
+    return made, facts
+
+
+def parameter_widths(ptx: str, name: str) -> list[int]:
+    """Bytes of each parameter of an entry point; the last two are Triton's own scratch memory."""
+    match = re.search(rf"\.entry\s+{re.escape(name)}\s*\((.*?)\)", ptx, re.DOTALL)
+    if match is None:
+        raise ValueError(f"the PTX has no entry point {name}")
+    return [int(bits) // 8 for bits in re.findall(r"\.param\s+\.[a-z](\d+)\b", match[1])]
+
+
+def resources(log: str) -> dict[str, int]:
+    """Registers of a thread, and bytes that it spills, from what ``ptxas -v`` says; empty if it says nothing."""
+    found: dict[str, int] = {}
+    if match := re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log):
+        found["spills"] = int(match[1]) + int(match[2])
+    if match := re.search(r"Used (\d+) registers", log):
+        found["registers"] = int(match[1])
+    return found

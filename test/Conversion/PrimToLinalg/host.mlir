@@ -31,14 +31,6 @@ func.func @view(%x: tensor<6xf32>) -> tensor<2x3xf32> {
 
 // -----
 
-func.func @sort(%x: tensor<6xf32>) -> tensor<6xf32> {
-  // expected-error@+1 {{is not supported in kernels}}
-  %0, %1 = prim.sort %x dim 0 descending false : tensor<6xf32>
-  return %0 : tensor<6xf32>
-}
-
-// -----
-
 func.func @symbol(%x: tensor<?xf32> {prim.sizes = affine_map<()[s0] -> (s0)>}) -> tensor<i64> {
   // expected-error@+1 {{symbol s1 is not the size of any argument dimension}}
   %0 = prim.size [s1] : tensor<i64>

@@ -124,3 +124,33 @@ func.func @alloc() {
   %0 = kernel.alloc slot 0 offset [0] bytes [] : tensor<4xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{has more than one block}}
+kernel.func @blocks(%x: tensor<4xf32>, %o: tensor<4xf32>) attributes {outs = 1} {
+  cf.br ^next
+^next:
+  kernel.return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{does not end with kernel.return}}
+kernel.func @unreachable(%x: tensor<4xf32>, %o: tensor<4xf32>) attributes {outs = 1} {
+  ub.unreachable
+}
+
+// -----
+
+// expected-error @+1 {{argument 1 is no ranked tensor or memref}}
+kernel.func @scalar(%x: tensor<4xf32>, %o: f32) attributes {outs = 1} {
+  kernel.return
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 has a dynamic size and no prim.sizes}}
+kernel.func @memref(%x: memref<?xf32>, %o: memref<4xf32>) attributes {outs = 1} {
+  kernel.return
+}

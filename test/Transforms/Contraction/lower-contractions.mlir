@@ -94,12 +94,12 @@ func.func @vector_matrix(%A: memref<1x128xbf16>, %B: memref<64x128xbf16>, %C: me
 // CHECK-NEXT: vector.load
 // CHECK-NEXT: vector.load
 // CHECK-NEXT: memref.load
-func.func @packed(%A: memref<32x64xf32>, %B: memref<3x64x48xf32>, %C: memref<32x144xf32>) {
+func.func @packed(%A: memref<32x64xf32>, %B: memref<3x64x48xf32>, %C: memref<32x3x48xf32>) {
   linalg.generic {
-    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n floordiv 48, k, n mod 48)>,
-                     affine_map<(m, n, k) -> (m, n)>],
-    iterator_types = ["parallel", "parallel", "reduction"], lamina.contraction, lamina.packed_b = 48 : i64}
-    ins(%A, %B : memref<32x64xf32>, memref<3x64x48xf32>) outs(%C : memref<32x144xf32>) {
+    indexing_maps = [affine_map<(m, p, w, k) -> (m, k)>, affine_map<(m, p, w, k) -> (p, k, w)>,
+                     affine_map<(m, p, w, k) -> (m, p, w)>],
+    iterator_types = ["parallel", "parallel", "parallel", "reduction"], lamina.contraction}
+    ins(%A, %B : memref<32x64xf32>, memref<3x64x48xf32>) outs(%C : memref<32x3x48xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %product = arith.mulf %a, %b : f32
     %sum = arith.addf %c, %product : f32

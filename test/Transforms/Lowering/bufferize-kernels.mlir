@@ -76,3 +76,34 @@ kernel.func @copy(%x: tensor<4x8xf32> {kernel.strides = affine_map<() -> (1, 4)>
     attributes {outs = 1 : i64, kernel.grid = affine_map<() -> (1)>} {
   kernel.return %x : tensor<4x8xf32>
 }
+
+// -----
+
+// Two reductions that start from one tensor each start in their own output.
+// CHECK-LABEL: kernel.func @shared_start(
+// CHECK-SAME: %[[A:[a-z0-9]*]]: memref<5xi64>, %[[B:[a-z0-9]*]]: memref<5xi64>, %[[O:.*]]: memref<i64>, %[[P:.*]]: memref<i64>)
+// CHECK-NOT: memref.alloc
+// CHECK-DAG: linalg.fill {{.*}} outs(%[[O]] : memref<i64>)
+// CHECK-DAG: linalg.fill {{.*}} outs(%[[P]] : memref<i64>)
+// CHECK: linalg.generic {{.*}} ins(%[[A]] : {{.*}}) outs(%[[O]] : memref<i64>)
+// CHECK: linalg.generic {{.*}} ins(%[[B]] : {{.*}}) outs(%[[P]] : memref<i64>)
+// CHECK-NOT: linalg.generic
+kernel.func @shared_start(%a: tensor<5xi64>, %b: tensor<5xi64>, %o: tensor<i64>, %p: tensor<i64>)
+    attributes {outs = 2 : i64, kernel.grid = affine_map<() -> (1)>} {
+  %c = arith.constant -1 : i64
+  %e = tensor.empty() : tensor<i64>
+  %f = linalg.fill ins(%c : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]}
+      ins(%a : tensor<5xi64>) outs(%f : tensor<i64>) {
+  ^bb0(%x: i64, %y: i64):
+    %s = arith.addi %x, %y : i64
+    linalg.yield %s : i64
+  } -> tensor<i64>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]}
+      ins(%b : tensor<5xi64>) outs(%f : tensor<i64>) {
+  ^bb0(%x: i64, %y: i64):
+    %s = arith.muli %x, %y : i64
+    linalg.yield %s : i64
+  } -> tensor<i64>
+  kernel.return %0, %1 : tensor<i64>, tensor<i64>
+}

@@ -36,3 +36,28 @@ kernel.func @unbounded(%x: memref<4xindex>, %o: memref<4xindex>) attributes {out
   }
   kernel.return
 }
+
+// -----
+
+// expected-error@+1 {{has an argument of type 'tensor<4xf32>'; lamina-bufferize-kernels comes first}}
+kernel.func @tensor(%x: tensor<4xf32>, %o: tensor<4xf32>) attributes {outs = 1 : i64} {
+  kernel.return %x : tensor<4xf32>
+}
+
+// -----
+
+kernel.func @grid(%o: memref<4xf32>) attributes {outs = 1 : i64, kernel.grid = affine_map<() -> (4, 2)>} {
+  // expected-error@+1 {{has 1 dimensions, the kernel's kernel.grid has 2}}
+  scf.forall (%i) in (4) {
+  }
+  kernel.return
+}
+
+// -----
+
+kernel.func @no_grid(%o: memref<4xf32>) attributes {outs = 1 : i64} {
+  // expected-error@+1 {{has 1 dimensions, the kernel's kernel.grid has 0}}
+  scf.forall (%i) in (4) {
+  }
+  kernel.return
+}

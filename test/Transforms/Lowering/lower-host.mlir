@@ -29,3 +29,22 @@ func.func @main(%x: tensor<?xf32> {prim.sizes = affine_map<()[s0] -> (s0 * 3)>},
   %b = kernel.launch @k [s0] ins(%v : tensor<?xf32>) outs(%out : tensor<?xf32>) -> tensor<?xf32>
   return %b : tensor<?xf32>
 }
+
+// -----
+
+// Names that are taken get others. A negative offset is no value's number, so it is computed.
+// CHECK: llvm.mlir.global private constant @[[$PROGRAM:main.program_[0-9]+]](dense<[1, 0, 1, 2, 1, 0, -1, 1, 0, 4]>
+// CHECK: llvm.mlir.global private constant @[[$NAME:k.name_[0-9]+]]("k\00")
+// CHECK-LABEL: func.func @main(
+// CHECK: llvm.mlir.addressof @[[$NAME]]
+// CHECK: arith.constant -16 : index
+// CHECK: llvm.mlir.addressof @[[$PROGRAM]]
+// LLVM-LABEL: llvm.func @main(
+llvm.mlir.global private constant @main.program(1 : i32) : i32
+llvm.mlir.global private constant @k.name(1 : i32) : i32
+func.func private @k(!llvm.ptr, index, index) attributes {kernel.grid = affine_map<()[s0] -> (1)>}
+func.func @main(%x: tensor<8xf32>, %o: tensor<4xf32>) {
+  %w = kernel.view %x offset [-4] sizes [4] strides [1] : tensor<8xf32> to tensor<4xf32>
+  %1 = kernel.launch @k [4] ins(%w : tensor<4xf32>) outs(%o : tensor<4xf32>) -> tensor<4xf32>
+  return
+}

@@ -92,3 +92,63 @@ func.func @powf(%v: vector<16xf32>, %w: vector<16xf32>) -> vector<16xf32> {
   %0 = math.powf %v, %w : vector<16xf32>
   return %0 : vector<16xf32>
 }
+
+// Division by a scalar from outside the loop: one division before it, and in it only where a lane needs it.
+
+// CHECK-LABEL: @divide_by_invariant
+// CHECK: %[[R:.*]] = arith.divf {{.*}} : f32
+// CHECK: scf.for
+// CHECK: vector.reduction <or>
+// CHECK: scf.if
+// CHECK: arith.divf {{.*}} : vector<16xf32>
+// CHECK: } else {
+// CHECK: vector.broadcast %[[R]]
+// CHECK-COUNT-4: math.fma
+func.func @divide_by_invariant(%x: memref<64xf32>, %d: f32) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c64 step %c16 {
+    %a = vector.load %x[%i] : memref<64xf32>, vector<16xf32>
+    %b = vector.broadcast %d : f32 to vector<16xf32>
+    %q = arith.divf %a, %b : vector<16xf32>
+    vector.store %q, %x[%i] : memref<64xf32>, vector<16xf32>
+  }
+  return
+}
+
+// A divisor that is found in the loop is left alone, and so are f64 and scalars.
+
+// CHECK-LABEL: @divide_by_variant
+// CHECK-NOT: scf.if
+func.func @divide_by_variant(%x: memref<64xf32>, %y: memref<64xf64>, %d: f64) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c64 step %c16 {
+    %a = vector.load %x[%i] : memref<64xf32>, vector<16xf32>
+    %s = memref.load %x[%i] : memref<64xf32>
+    %b = vector.broadcast %s : f32 to vector<16xf32>
+    %q = arith.divf %a, %b : vector<16xf32>
+    vector.store %q, %x[%i] : memref<64xf32>, vector<16xf32>
+    %e = memref.load %y[%i] : memref<64xf64>
+    %f = arith.divf %e, %d : f64
+    memref.store %f, %y[%i] : memref<64xf64>
+  }
+  return
+}
+
+// -----
+
+// Ops on tensors, and those on vectors of a length that is not known and calls would need, are left alone.
+// CHECK-LABEL: func.func @left_alone(
+// CHECK-NEXT: math.exp {{.*}} : tensor<4xf32>
+// CHECK-NEXT: math.exp {{.*}} : tensor<4xf64>
+// CHECK-NEXT: math.exp {{.*}} : vector<[4]xf64>
+// CHECK-NEXT: return
+func.func @left_alone(%x: tensor<4xf32>, %y: tensor<4xf64>, %z: vector<[4]xf64>) -> (tensor<4xf32>, tensor<4xf64>, vector<[4]xf64>) {
+  %0 = math.exp %x : tensor<4xf32>
+  %1 = math.exp %y : tensor<4xf64>
+  %2 = math.exp %z : vector<[4]xf64>
+  return %0, %1, %2 : tensor<4xf32>, tensor<4xf64>, vector<[4]xf64>
+}

@@ -1,0 +1,324 @@
+"""From a program to a package: kernels for each chip, the launch plan, constants; and its executable in this process."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import inspect
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional, Union
+
+import torch
+
+from lamina.compiler import copy_module
+from lamina.errors import CompileError
+from lamina.frontend.program import Program
+from lamina.logging import get_logger, timed
+from lamina.targets.cuda import CUDATarget, kernels_of
+from lamina.targets.schedule import OLDEST_PTX, compile_scheduled
+from lamina.targets.triton_pool import CompiledKernel
+from lamina_runtime.archive import CONSTANTS, MANIFEST, PLAN, Archive
+from lamina_runtime.driver import Driver
+from lamina_runtime.expressions import evaluate
+
+from .archive import Contents, make_manifest, write_package
+from .hosts import read_extents, read_hosts, read_signature
+from .interface import own_tensors, read_interface
+
+log = get_logger("cuda")
+
+PTX_CHIP = "sm_80"
+"""The chip whose PTX serves those that are not named: what is made for sm_90 and later is for one chip alone."""
+
+_POINTER_BYTES = 8
+_SCALAR_BYTES = {"i32": 4, "i64": 8}
+
+
+@dataclass(frozen=True)
+class Image:
+    """A program for one chip.
+
+    Attributes:
+        chip: its name.
+        hosts: the launch plan of each host function.
+        kernels: machine code by name.
+        signatures: of each kernel, see read_signature.
+    """
+
+    chip: str
+    hosts: dict[str, dict[str, Any]]
+    kernels: dict[str, CompiledKernel]
+    signatures: dict[str, dict[str, Any]]
+
+
+def build_images(module: Any, chips: Sequence[str]) -> dict[str, Image]:
+    """Compiles a prim module, which is left as it is, for some chips.
+
+    Every chip has a launch plan of its own, since what shares a kernel depends on it; all kernels are compiled at once.
+
+    Raises:
+        CompileError: a pass or Triton failed, a kernel does not fit a chip, or the plan cannot be said.
+    """
+    parts, jobs = [], []
+    for chip in chips:
+        target, copy = CUDATarget(chip), copy_module(module)
+        extents: dict[str, Any] = {}
+        for phase in target.lower(copy):
+            if phase == "planned":
+                extents = read_extents(copy)
+        hosts = read_hosts(copy, extents)
+        mine = target.jobs(copy)
+        parts.append((chip, hosts, {name: read_signature(op) for name, op in kernels_of(copy)}, len(mine)))
+        jobs += mine
+    with timed(log, f"Triton: {len(jobs)} kernels"):
+        compiled = iter(compile_scheduled(jobs))
+    names = iter([job.request.name for job in jobs])
+    images = {}
+    for chip, hosts, signatures, count in parts:
+        kernels = {next(names): next(compiled) for _ in range(count)}
+        for name, kernel in kernels.items():
+            _check_parameters(name, kernel, signatures[name])
+        images[chip] = Image(chip, hosts, kernels, signatures)
+    return images
+
+
+def _check_parameters(name: str, kernel: CompiledKernel, signature: dict[str, Any]) -> None:
+    """The entry point must take what the plan passes: pointers, scalars, and Triton's own two pointers or fewer."""
+    expected = [_POINTER_BYTES] * len(signature["pointers"])
+    expected += [_SCALAR_BYTES.get(type, 0) for type in signature["scalars"]]
+    hidden = kernel.parameters[len(expected) :]
+    if list(kernel.parameters[: len(expected)]) != expected or any(width != _POINTER_BYTES for width in hidden):
+        raise CompileError(
+            f"Triton gave the kernel {name} parameters of {kernel.parameters} bytes, expected {expected}"
+        )
+    if kernel.clusters != 1:
+        raise CompileError(f"the kernel {name} runs in clusters, which a package cannot launch yet")
+
+
+class CUDAExecutable:
+    """A program for CUDA in this process.
+
+    Args:
+        program: what was compiled.
+        images: by chip.
+
+    Attributes:
+        images: by chip.
+        driver: what runs the kernels, if set before the first call; by default the current CUDA device.
+    """
+
+    def __init__(self, program: Program, images: dict[str, Image]):
+        self.program = program
+        self.constants = {
+            argument.constant: program.tensors[argument.constant]
+            for argument in program.arguments
+            if argument.constant is not None
+        }
+        self.images = images
+        self.driver: Optional[Driver] = None
+
+    # ---- what it is
+
+    @property
+    def kernels(self) -> list[str]:
+        """The names of the kernels, those of the first chip first."""
+        return list(dict.fromkeys(name for image in self.images.values() for name in image.kernels))
+
+    @property
+    def report(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Of each chip and kernel: warps, stages, registers, bytes of shared memory and of what is spilt, and of code."""
+        return {
+            chip: {
+                name: {
+                    "warps": kernel.warps,
+                    "stages": kernel.stages,
+                    "registers": kernel.registers,
+                    "spills": kernel.spills,
+                    "shared": kernel.shared,
+                    "code": len(kernel.cubin),
+                }
+                for name, kernel in image.kernels.items()
+            }
+            for chip, image in self.images.items()
+        }
+
+    def arena_bytes(self, symbols: Sequence[int]) -> int:
+        """Bytes of temporary memory that a call needs on the first chip."""
+        image = next(iter(self.images.values()))
+        return evaluate(image.hosts["main"]["arena"], symbols)
+
+    # ---- calls
+
+    @functools.cached_property
+    def _loaded(self) -> Any:
+        from lamina_runtime.driver import CudaDriver
+        from lamina_runtime.plan import read_package
+        from lamina_runtime.program import Program
+
+        entries = _in_memory(self._entries(None, ptx=False), self._facts(ptx=False))
+        package = read_package(Archive(entries, "the program", verify=False))
+        return Program(package, self.driver if self.driver is not None else CudaDriver())
+
+    def call_leaves(self, leaves: Sequence[Any]) -> Any:
+        """Calls the program with the leaves of its arguments, which are on the current CUDA device.
+
+        Raises:
+            lamina_runtime.DriverError: there is no CUDA driver.
+            lamina_runtime.PackageError: the program was not compiled for the device.
+            Whatever else a call of a program raises.
+        """
+        return self._loaded.call_leaves(leaves)
+
+    def __call__(self, inputs: list[torch.Tensor], outputs: list[Any], symbols: list[int]) -> None:
+        """Runs @main on tensors of a CUDA device; see lamina.frontend.program.Executable."""
+        self._loaded.run_main(inputs, outputs, symbols)
+
+    # ---- packages
+
+    def save(
+        self,
+        path: Union[str, os.PathLike[str]],
+        signature: Optional[inspect.Signature] = None,
+        ptx: bool = True,
+        folder: Optional[bool] = None,
+    ) -> None:
+        """Writes the package that lamina_runtime.load reads.
+
+        Args:
+            path: its place, which is replaced.
+            signature: the model's, so that arguments may be given by name.
+            ptx: whether it also holds PTX, for chips that it has no machine code for.
+            folder: whether it is a folder of files instead of one; by default, if `path` is a folder or ends with a slash.
+
+        Raises:
+            CompileError: the program has something that a package cannot hold.
+            OSError: it cannot be written.
+        """
+        place = Path(path)
+        if folder is None:
+            folder = place.is_dir() or str(path).endswith(("/", os.sep))
+        entries = self._entries(signature, ptx, constants=False)
+        with tempfile.TemporaryDirectory(prefix="lamina-") as temporary:
+            constants = Path(temporary) / CONSTANTS
+            _save_tensors(self._tensors(ptx), constants)
+            write_package(place, {**entries, CONSTANTS: constants}, self._facts(ptx), folder)
+
+    def _all_images(self, ptx: bool) -> dict[str, Image]:
+        return {**self.images, "ptx": self._ptx} if ptx else self.images
+
+    @functools.cached_property
+    def _ptx(self) -> Image:
+        if PTX_CHIP in self.images:
+            return self.images[PTX_CHIP]
+        return build_images(self.program.module, [PTX_CHIP])[PTX_CHIP]
+
+    def _entries(
+        self, signature: Optional[inspect.Signature], ptx: bool, constants: bool = True
+    ) -> dict[str, Contents]:
+        """The entries of a package but the manifest."""
+        entries: dict[str, Contents] = {}
+        programs: list[dict[str, Any]] = []
+        chips = {}
+        for key, image in self._all_images(ptx).items():
+            if image.hosts not in programs:
+                programs.append(image.hosts)
+            kernels = {}
+            for name, kernel in image.kernels.items():
+                file = f"kernels/{key}/{name}.{'ptx' if key == 'ptx' else 'cubin'}"
+                entries[file] = kernel.asm["ptx"].encode() if key == "ptx" else kernel.cubin
+                kernels[name] = _kernel_facts(kernel, image.signatures[name], file)
+            chips[key] = {"program": programs.index(image.hosts), "kernels": kernels}
+            if key == "ptx":
+                chips[key]["chip"] = image.chip
+        plan = {"call": read_interface(self.program, signature), "programs": programs, "chips": chips}
+        entries[PLAN] = json.dumps(plan, sort_keys=True).encode()
+        if constants:
+            entries[CONSTANTS] = _tensors_as_bytes(self._tensors(ptx))
+        return entries
+
+    def _facts(self, ptx: bool) -> dict[str, Any]:
+        kernels = [kernel for image in self.images.values() for kernel in image.kernels.values()]
+        versions = {"lamina": _version("lamina"), "torch": torch.__version__}
+        if kernels:
+            versions |= {"triton": kernels[0].triton, "ptxas": ", ".join(sorted({kernel.ptxas for kernel in kernels}))}
+        if ptx:
+            versions["ptx"] = f"{OLDEST_PTX // 10}.{OLDEST_PTX % 10}"
+        return {"versions": versions, "chips": list(self.images), "ptx": PTX_CHIP if ptx else None}
+
+    def _tensors(self, ptx: bool) -> dict[str, torch.Tensor]:
+        """What the host functions take as constants, in the order of their memory, and the program's own tensors."""
+        used = {
+            key
+            for image in self._all_images(ptx).values()
+            for host in image.hosts.values()
+            for key in host["constants"]
+            if key is not None
+        }
+        tensors = {
+            f"constant/{argument.constant}": self.constants[argument.constant]
+            .detach()
+            .permute(argument.permutation)
+            .contiguous()
+            for argument in self.program.arguments
+            if argument.constant is not None and argument.constant in used
+        }
+        return {**tensors, **{f"tensor/{key}": tensor for key, tensor in own_tensors(self.program).items()}}
+
+
+def _kernel_facts(kernel: CompiledKernel, signature: dict[str, Any], file: str) -> dict[str, Any]:
+    return {
+        "entry": kernel.name,
+        "file": file,
+        "warps": kernel.warps,
+        "shared": kernel.shared,
+        "scratch": kernel.scratch,
+        "scratch_alignment": kernel.scratch_alignment,
+        "pointers": signature["pointers"],
+        "scalars": signature["scalars"],
+        "hidden": len(kernel.parameters) - len(signature["pointers"]) - len(signature["scalars"]),
+        "registers": kernel.registers,
+        "spills": kernel.spills,
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _in_memory(entries: dict[str, Contents], facts: dict[str, Any]) -> dict[str, bytes]:
+    return {
+        **{name: data for name, data in entries.items() if isinstance(data, bytes)},
+        MANIFEST: json.dumps(make_manifest(entries, facts)).encode(),
+    }
+
+
+def _apart(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The tensors on the CPU, none of which shares memory with another, as safetensors wants them."""
+    seen: set[int] = set()
+    result = {}
+    for name, tensor in tensors.items():
+        tensor = tensor.cpu()
+        place = tensor.untyped_storage().data_ptr()
+        result[name] = tensor.clone() if place in seen else tensor
+        seen.add(place)
+    return result
+
+
+def _save_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
+    from safetensors.torch import save_file
+
+    save_file(_apart(tensors), path)
+
+
+def _tensors_as_bytes(tensors: dict[str, torch.Tensor]) -> bytes:
+    from safetensors.torch import save
+
+    return save(_apart(tensors))

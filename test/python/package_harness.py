@@ -1,0 +1,98 @@
+"""Drivers for packages on a machine without a GPU: one that interprets each kernel's Triton IR, one that only records."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from mlir import ir
+
+from lamina.compiler import copy_module
+from lamina.reference.triton import launch as interpret
+from lamina.reference.values import ELEMENT_TYPES
+from lamina.targets.cuda import CUDATarget, kernels_of
+from lamina_runtime.driver import BoundLaunch, Launcher
+from lamina_runtime.plan import Kernel
+
+
+class HostDriver:
+    """A device whose memory is the host's. It remembers what was loaded and launched.
+
+    Attributes:
+        images: what was loaded, by the kernel's name.
+        launches: kernel, programs, pointers, symbols, of each launch.
+    """
+
+    device = torch.device("cpu")
+
+    def __init__(self, capability: int = 90, shared_memory: int = 227 << 10):
+        self.capability = capability
+        self.shared_memory = shared_memory
+        self.images: dict[str, bytes] = {}
+        self.launches: list[tuple[str, int, list[int], tuple[int, ...]]] = []
+        self.is_capturing = False
+
+    def load(self, image: bytes, kernel: Kernel) -> str:
+        self.images[kernel.name] = image
+        return kernel.name
+
+    def bind(self, function: str, launch: BoundLaunch) -> Launcher:
+        def run(pointers: Sequence[int], scratch: int, stream: int) -> None:
+            self.launches.append((function, launch.programs, list(pointers), launch.symbols))
+            self.execute(launch, pointers)
+
+        return run
+
+    def execute(self, launch: BoundLaunch, pointers: Sequence[int]) -> None:
+        """Runs the kernel; nothing here."""
+
+    def stream(self) -> int:
+        return 0
+
+    def capturing(self) -> bool:
+        return self.is_capturing
+
+    def active(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+
+class InterpreterDriver(HostDriver):
+    """Runs kernels in the interpreter of Triton IR, with each address checked against what the plan says lies there.
+
+    Args:
+        module: the prim module that the package was made of.
+        chip: whose kernels these are.
+    """
+
+    def __init__(self, module: ir.Module, chip: str = "sm_90"):
+        target = CUDATarget(chip)
+        super().__init__(target.description.sm, target.description.shared_memory)
+        self._module = copy_module(module)
+        for _ in target.lower(self._module):
+            pass
+        self._functions = dict(kernels_of(self._module))
+
+    def execute(self, launch: BoundLaunch, pointers: Sequence[int]) -> None:
+        kernel = launch.kernel
+        function = self._functions[kernel.name]
+        for address, attributes in zip(pointers, function.attributes["arg_attrs"]):
+            if "tt.divisibility" in attributes:
+                assert address % ir.IntegerAttr(attributes["tt.divisibility"]).value == 0, kernel.name
+        memory = [
+            _memory(address, count, element)
+            for address, count, element in zip(pointers, launch.extents, kernel.pointers)
+        ]
+        interpret(function, memory, launch.symbols, launch.programs)
+
+
+def _memory(address: int, count: int, element: str) -> Any:
+    dtype = np.dtype(ELEMENT_TYPES[element])
+    buffer = (ctypes.c_byte * (count * dtype.itemsize)).from_address(address if count else ctypes.addressof(_NOTHING))
+    return np.frombuffer(buffer, np.uint8).view(dtype)
+
+
+_NOTHING = (ctypes.c_byte * 1)()

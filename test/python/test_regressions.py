@@ -1,0 +1,126 @@
+"""Programs that were once compiled wrong: results, and the memory around arguments and results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lamina.reference.values import ELEMENT_TYPES
+from random_programs import TARGETS, check
+from strategies import Program
+
+
+def make_program(signature: str, body: str, args: list[np.ndarray], symbols: list[int] | None = None) -> Program:
+    """A module with the function `@main(signature {body}`."""
+    text = f"module {{\n  func.func @main({signature} {{\n{body}\n  }}\n}}\n"
+    return Program(text, args, [None] * len(args), symbols or [])
+
+
+DYNAMIC = "{prim.sizes = affine_map<()[s0] -> (s0)>}"
+
+# What reads elements that are not there: a value of no elements, at the end of memory or at no address at all.
+EMPTY = {
+    "pad": (
+        f"%x: tensor<?xf64> {DYNAMIC}, %p: tensor<f64>) -> tensor<?xf64>",
+        """%0 = prim.slice %x [1] to [s0] step [1] : tensor<?xf64> to tensor<?xf64>
+           %1 = prim.pad %0, %p low [1] high [2] : tensor<?xf64>, tensor<f64> to tensor<?xf64>
+           return %1 : tensor<?xf64>""",
+        [np.full([1], 2.5), np.array(3.0)],
+        [1],
+    ),
+    "pad of a reshape": (
+        "%x: tensor<?x6xf32> {prim.sizes = affine_map<()[s0] -> (s0, 6)>}, %p: tensor<f32>) -> tensor<3x?xf32>",
+        """%0 = prim.reshape %x sizes [3, s0 * 2] : tensor<?x6xf32> to tensor<3x?xf32>
+           %1 = prim.pad %0, %p low [0, 20] high [0, 2] : tensor<3x?xf32>, tensor<f32> to tensor<3x?xf32>
+           return %1 : tensor<3x?xf32>""",
+        [np.zeros([0, 6], np.float32), np.array(3, np.float32)],
+        [0],
+    ),
+    "concatenate": (
+        f"%x: tensor<?xf32> {DYNAMIC}, %y: tensor<40xf32>) -> tensor<?xf32>",
+        """%0 = prim.reverse %x dims [0] : tensor<?xf32>
+           %1 = prim.concatenate %0, %y dim 0 : (tensor<?xf32>, tensor<40xf32>) -> tensor<?xf32>
+           return %1 : tensor<?xf32>""",
+        [np.zeros([0], np.float32), np.arange(40, dtype=np.float32)],
+        [0],
+    ),
+    "reduce_window": (
+        f"%x: tensor<?xi32> {DYNAMIC}) -> tensor<?xi32>",
+        """%0 = prim.reduce_window <max> %x window [2] strides [1] dilations [1] low [1] high [1]
+             : tensor<?xi32> to tensor<?xi32>
+           return %0 : tensor<?xi32>""",
+        [np.zeros([0], np.int32)],
+        [0],
+    ),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", EMPTY)
+def test_values_without_elements_are_not_read(name: str, target: str) -> None:
+    check(make_program(*EMPTY[name]), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("source,result", [("i32", "i16"), ("i64", "i32"), ("i32", "i8"), ("i64", "i8")])
+def test_a_last_vector_of_one_lane_is_narrow(source: str, result: str, target: str) -> None:
+    body = f"""%0 = prim.convert %x : tensor<33x{source}> to tensor<33x{result}>
+               return %0 : tensor<33x{result}>"""
+    array = np.arange(33, dtype=f"int{source[1:]}")
+    check(make_program(f"%x: tensor<33x{source}>) -> tensor<33x{result}>", body, [array]), target)
+
+
+BOOLS = {
+    "scatter": (
+        "%u: tensor<4xi1>, %i: tensor<4xi64>, %o: tensor<5xi1>) -> tensor<5xi1>",
+        """%0 = prim.scatter <assign> %o, %u[%i] dims [0] : (tensor<5xi1>, tensor<4xi1>, tensor<4xi64>) -> tensor<5xi1>
+           return %0 : tensor<5xi1>""",
+        [np.array([True, False, False, True]), np.array([4, 1, 0, 2]), np.ones(5, bool)],
+    ),
+    "scan": (
+        "%x: tensor<4x3xi1>) -> (tensor<4x3xi1>, tensor<4x3xi1>)",
+        """%0 = prim.scan <all> %x dim 1 : tensor<4x3xi1>
+           %1 = prim.scan <any> %x dim 0 : tensor<4x3xi1>
+           return %0, %1 : tensor<4x3xi1>, tensor<4x3xi1>""",
+        [np.arange(12).reshape(4, 3) % 5 != 2],
+    ),
+    "pad of a dynamic size": (
+        f"%x: tensor<?xi1> {DYNAMIC}, %p: tensor<i1>) -> tensor<?xi1>",
+        """%0 = prim.pad %x, %p low [1] high [2] : tensor<?xi1>, tensor<i1> to tensor<?xi1>
+           return %0 : tensor<?xi1>""",
+        [np.array([True]), np.array(False)],
+        [1],
+    ),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", BOOLS)
+def test_bools_are_bytes_in_memory(name: str, target: str) -> None:
+    check(make_program(*BOOLS[name]), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "ui8", "i1"])
+def test_reads_and_writes_at_a_distance(dtype: str, target: str) -> None:
+    # Gathers by indices and by strides, with a last vector that is not full.
+    body = f"""%0 = prim.gather %x[%i] dims [0] : (tensor<40x{dtype}>, tensor<37xi64>) -> tensor<37x{dtype}>
+               %1 = prim.transpose %y [1, 0] : tensor<5x11x{dtype}> to tensor<11x5x{dtype}>
+               %2 = prim.slice %x [1] to [40] step [3] : tensor<40x{dtype}> to tensor<13x{dtype}>
+               return %0, %1, %2 : tensor<37x{dtype}>, tensor<11x5x{dtype}>, tensor<13x{dtype}>"""
+    signature = f"%x: tensor<40x{dtype}>, %i: tensor<37xi64>, %y: tensor<5x11x{dtype}>)"
+    element = ELEMENT_TYPES[dtype]
+    numbers = np.arange(55) % 7 % (2 if dtype == "i1" else 7)
+    args = [numbers[:40].astype(element), np.arange(37) * 11 % 40, numbers.reshape(5, 11).astype(element)]
+    program = make_program(f"{signature} -> (tensor<37x{dtype}>, tensor<11x5x{dtype}>, tensor<13x{dtype}>)", body, args)
+    check(program, target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_reductions_that_start_alike(target: str) -> None:
+    body = """%0 = prim.arg_reduce <max> %x dim 0 : tensor<5xf32> to tensor<i64>
+              %1 = prim.arg_reduce <max> %y dim 0 : tensor<5xf32> to tensor<i64>
+              return %0, %1 : tensor<i64>, tensor<i64>"""
+    x = np.array([3, 1, 5, 2, 5], np.float32)
+    program = make_program("%x: tensor<5xf32>, %y: tensor<5xf32>) -> (tensor<i64>, tensor<i64>)", body, [x, x[::-1]])
+    check(program, target)

@@ -137,6 +137,13 @@ AxisBlock ProgramEmitter::computeBodyValue(linalg::GenericOp op, Value value, co
   SmallVector<AxisBlock> operands;
   for (Value operand : inner->getOperands())
     operands.push_back(getBodyValue(op, operand, loops));
+  if (auto apply = dyn_cast<affine::AffineApplyOp>(inner)) {
+    for (AxisBlock &operand : operands)
+      operand = blocks.castInteger(operand, blocks.indexType);
+    ArrayRef<AxisBlock> all(operands);
+    unsigned numDims = apply.getAffineMap().getNumDims();
+    return evaluate(apply.getAffineMap().getResult(0), all.take_front(numDims), all.drop_front(numDims));
+  }
   AxisBlock result = convertScalarOp(blocks, inner, operands);
   return result ? result : fail(inner, "has no form in Triton IR", value.getType());
 }

@@ -1,4 +1,6 @@
 // Tensors computed from others: elements of a linalg.generic's results, slices, reshapes.
+#include "lib/Conversion/PrimToLinalg/Scan.h"
+#include "lib/Conversion/PrimToLinalg/Sort.h"
 #include "lib/Conversion/TiledToTriton/ProgramEmitter.h"
 #include "lib/Conversion/TiledToTriton/ScalarOps.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -25,6 +27,21 @@ unsigned ProgramEmitter::getLevel(ArrayRef<AxisBlock> indices) {
 
 AxisBlock ProgramEmitter::read(Value tensor, const Indices &indices) {
   return blocks.remember(getKey(tensor, indices), getLevel(indices), [&] { return compute(tensor, indices); });
+}
+
+static bool isSizeOf(OpFoldResult size, Value tensor, unsigned dim) {
+  auto empty = tensor.getDefiningOp<tensor::EmptyOp>();
+  return empty && empty.getMixedSizes()[dim] == size;
+}
+
+/// Whether nothing is left of the destination.
+static bool isWhole(tensor::InsertSliceOp insert) {
+  for (auto [dim, offset, size, stride] :
+       llvm::enumerate(insert.getMixedOffsets(), insert.getMixedSizes(), insert.getMixedStrides()))
+    if (!isConstantIntValue(offset, 0) || !isConstantIntValue(stride, 1) ||
+        !(getConstantIntValue(size) == insert.getDestType().getDimSize(dim) || isSizeOf(size, insert.getDest(), dim)))
+      return false;
+  return true;
 }
 
 AxisBlock ProgramEmitter::compute(Value tensor, const Indices &indices) {
@@ -56,6 +73,14 @@ AxisBlock ProgramEmitter::compute(Value tensor, const Indices &indices) {
     }
     return read(slice.getSource(), inner);
   }
+  if (auto insert = dyn_cast<tensor::InsertSliceOp>(op); insert && isWhole(insert)) {
+    llvm::SmallBitVector dropped = insert.getDroppedDims();
+    Indices inner;
+    for (auto [dim, index] : llvm::enumerate(indices))
+      if (!dropped.test(dim))
+        inner.push_back(index);
+    return read(insert.getSource(), inner);
+  }
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
     Indices inner(collapse.getSrcType().getRank());
     for (auto [dim, group] : llvm::enumerate(collapse.getReassociationIndices())) {
@@ -81,6 +106,15 @@ AxisBlock ProgramEmitter::compute(Value tensor, const Indices &indices) {
       inner.push_back(linear);
     }
     return read(expand.getSrc(), inner);
+  }
+  if (auto scan = matchScan(op))
+    return readScan(op, scan->first, scan->second, indices);
+  if (auto sort = matchSort(op))
+    return readSort(op, sort->first, sort->second, indices);
+  if (auto sort = matchRowSort(op)) {
+    Indices all(cast<RankedTensorType>(sort->second.getType()).getRank(), blocks.index(0));
+    all[sort->first.dim] = indices[0];
+    return readSort(op, sort->first, sort->second, all);
   }
   return fail(op, "has no form in Triton IR", element);
 }

@@ -97,7 +97,7 @@ class CUDATarget:
                 f"func.func(lamina-split-reductions{{{parallel}}}),lamina-fuse-kernels{{{parallel}}}",
             ),
             ("planned", "lamina-plan-memory"),
-            ("linalg", f"kernel.func(lamina-convert-prim-to-linalg,{clean})"),
+            ("linalg", f"kernel.func(lamina-convert-prim-to-linalg{{parallel-scatters=true}},{clean})"),
             (
                 "tiled",
                 "kernel.func(lamina-tile-kernels{block-tiles=true pointwise-elements=1024 reduce-elements=1024 "

@@ -217,11 +217,21 @@ LogicalResult StoreOp::verify() {
 
 // ---- reductions and products
 
+/// Whether the region of a reduction or scan combines two of each source.
+template <typename Return> static LogicalResult verifyCombination(Operation *op, Block &block, ArrayRef<Type> elements) {
+  auto *terminator = block.empty() ? nullptr : dyn_cast<Return>(block.back()).getOperation();
+  SmallVector<Type> arguments(elements);
+  arguments.append(elements.begin(), elements.end());
+  if (!terminator || block.getArgumentTypes() != TypeRange(arguments) ||
+      terminator->getOperandTypes() != TypeRange(elements))
+    return op->emitOpError("has a region that does not combine two of each source");
+  return success();
+}
+
 LogicalResult ReduceOp::verify() {
   int64_t axis = getAxisAttr().getInt();
   if (getSrcs().empty() || getSrcs().size() != getNumResults())
     return emitOpError("has ") << getSrcs().size() << " sources and " << getNumResults() << " results";
-  Block &block = getCombineOp().front();
   SmallVector<Type> elements;
   for (auto [source, result] : llvm::zip_equal(getSrcs(), getResults())) {
     auto type = cast<RankedTensorType>(source.getType());
@@ -236,13 +246,23 @@ LogicalResult ReduceOp::verify() {
       return emitOpError("has sources of different shapes");
     elements.push_back(type.getElementType());
   }
-  auto *terminator = block.empty() ? nullptr : dyn_cast<ReduceReturnOp>(block.back()).getOperation();
-  SmallVector<Type> arguments(elements);
-  arguments.append(elements);
-  if (!terminator || block.getArgumentTypes() != TypeRange(arguments) ||
-      terminator->getOperandTypes() != TypeRange(elements))
-    return emitOpError("has a region that does not combine two of each source");
-  return success();
+  return verifyCombination<ReduceReturnOp>(*this, getCombineOp().front(), elements);
+}
+
+LogicalResult ScanOp::verify() {
+  int64_t axis = getAxisAttr().getInt();
+  if (getSrcs().empty() || getSrcs().getTypes() != getResults().getTypes())
+    return emitOpError("has sources and results of different types");
+  SmallVector<Type> elements;
+  for (Value source : getSrcs()) {
+    auto type = cast<RankedTensorType>(source.getType());
+    if (axis < 0 || axis >= type.getRank())
+      return emitOpError("has axis ") << axis << ", which " << type << " has not";
+    if (type.getShape() != cast<RankedTensorType>(getSrcs().front().getType()).getShape())
+      return emitOpError("has sources of different shapes");
+    elements.push_back(type.getElementType());
+  }
+  return verifyCombination<ScanReturnOp>(*this, getCombineOp().front(), elements);
 }
 
 LogicalResult DotOp::verify() {

@@ -159,6 +159,20 @@ def TT_ReduceReturnOp : TT_Op<"reduce.return", [Pure, HasParent<"ReduceOp">, Ter
   let assemblyFormat = "$result attr-dict `:` type($result)";
 }
 
+def TT_ScanOp : TT_Op<"scan", [Pure, SameVariadicOperandSize, SingleBlock]> {
+  let summary = "running combinations along `axis`, of which each element's has that element; the region is as in `tt.reduce`";
+  let arguments = (ins Variadic<TT_Block>:$srcs, I32Attr:$axis, BoolAttr:$reverse);
+  let results = (outs Variadic<TT_Block>:$result);
+  let regions = (region SizedRegion<1>:$combineOp);
+  let hasVerifier = 1;
+}
+
+def TT_ScanReturnOp : TT_Op<"scan.return", [Pure, HasParent<"ScanOp">, Terminator, ReturnLike]> {
+  let summary = "the combination";
+  let arguments = (ins Variadic<AnyType>:$result);
+  let assemblyFormat = "$result attr-dict `:` type($result)";
+}
+
 def TT_DotOp : TT_Op<"dot", [Pure, AllTypesMatch<["c", "result"]>]> {
   let summary = "a @ b + c";
   let description = "The products are accumulated in the type of `c`; without `inputPrecision` f32 operands are not rounded.";

@@ -46,6 +46,8 @@ public:
 
   mlir::OpBuilder builder;
   unsigned numGenerics = 0;
+  /// Whether scatters are reductions, of which programs share the elements.
+  bool parallelScatters = false;
 
 private:
   mlir::LogicalResult emit(const Group &group);

@@ -19,6 +19,8 @@ def ConvertPrimToLinalg : InterfacePass<"lamina-convert-prim-to-linalg", "mlir::
   let options = [
     Option<"fuse", "fuse", "bool", "true", "compute values inside their readers although they have several">,
     Option<"mergeReductions", "merge-reductions", "bool", "true", "reductions share a generic with the value that they reduce">,
+    Option<"parallelScatters", "parallel-scatters", "bool", "false",
+           "a scatter is a reduction of each element over the updates that meet it, instead of a loop over the updates">,
   ];
   let statistics = [
     Statistic<"numGenerics", "generics", "linalg.generic ops made">,

@@ -36,6 +36,7 @@ struct ConvertPrimToLinalg : lamina::impl::ConvertPrimToLinalgBase<ConvertPrimTo
     Plan plan = makePlan(func, sizes, options);
     numMerged += plan.numMerged;
     Emitter emitter(func, sizes, plan);
+    emitter.parallelScatters = parallelScatters;
     if (failed(emitter.run()))
       return signalPassFailure();
     numGenerics += emitter.getNumGenerics();

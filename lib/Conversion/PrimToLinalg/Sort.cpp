@@ -14,14 +14,11 @@
 using namespace mlir;
 using namespace lamina;
 
-static constexpr StringLiteral kMark = "lamina.sort";
+static constexpr StringLiteral kMark = "lamina.sort", kRowMark = "lamina.sort_row";
 
-/// Whether `x` goes before `y` although it is after it in the operand. NaN is the largest.
-static Value goesBefore(OpBuilder &b, Location loc, const SortInfo &info, Value x, Value y) {
+/// NaN is the largest.
+Value lamina::goesBefore(OpBuilder &b, Location loc, const SortInfo &info, Value x, Value y) {
   if (isa<FloatType>(info.elementType)) {
-    Type wide = getComputeType(info.elementType);
-    x = castFloat(b, loc, x, wide);
-    y = castFloat(b, loc, y, wide);
     auto order = info.descending ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
     Value less = arith::CmpFOp::create(b, loc, order, x, y);
     Value first = info.descending ? x : y, second = info.descending ? y : x;
@@ -51,7 +48,7 @@ private:
   Value getElement(OpBuilder &b, Location loc, Value place) {
     SmallVector<Value> at = position;
     at[info.dim] = arith::IndexCastOp::create(b, loc, b.getIndexType(), place);
-    return tensor::ExtractOp::create(b, loc, operand, at);
+    return castFloat(b, loc, tensor::ExtractOp::create(b, loc, operand, at), getComputeType(info.elementType));
   }
   Value mergePair(OpBuilder &b, Location loc, Value order, Value other, Value low, Value width);
   Value mergePairs(OpBuilder &b, Location loc, Value order, Value other, Value width);
@@ -127,6 +124,9 @@ Value lamina::buildSort(OpBuilder &b, Location loc, Value operand, const SortInf
       high.push_back(getValueOrCreateConstantIndexOp(b, loc, sizes[dim]));
       step.push_back(one);
     }
+  auto attributes = b.getDictionaryAttr({b.getNamedAttr("dim", b.getI64IntegerAttr(info.dim)),
+                                         b.getNamedAttr("descending", b.getBoolAttr(info.descending)),
+                                         b.getNamedAttr("element_type", TypeAttr::get(info.elementType))});
   OpFoldResult size = sizes[info.dim];
   Value length = getValueOrCreateConstantIndexOp(b, loc, size);
   auto rowType = RankedTensorType::get({type.getDimSize(info.dim)}, b.getI64Type());
@@ -148,19 +148,17 @@ Value lamina::buildSort(OpBuilder &b, Location loc, Value operand, const SortInf
           linalg::YieldOp::create(b, loc, Value(arith::IndexCastOp::create(b, loc, b.getI64Type(), index)));
         });
     Value order = sorter.sort(b, loc, indices.getResult(0), makeEmpty());
+    order.getDefiningOp()->setAttr(kRowMark, attributes);
     return {tensor::InsertSliceOp::create(b, loc, order, state.front(), offsets, extents, strides)};
   };
   scf::LoopNest nest = scf::buildLoopNest(b, loc, low, high, step, init, sortRow);
   if (!nest.loops.empty())
-    nest.loops.front()->setAttr(kMark,
-                                b.getDictionaryAttr({b.getNamedAttr("dim", b.getI64IntegerAttr(info.dim)),
-                                                     b.getNamedAttr("descending", b.getBoolAttr(info.descending)),
-                                                     b.getNamedAttr("element_type", TypeAttr::get(info.elementType))}));
+    nest.loops.front()->setAttr(kMark, attributes);
   return nest.results.front();
 }
 
-std::optional<std::pair<SortInfo, Value>> lamina::matchSort(Operation *op) {
-  auto attrs = op->getAttrOfType<DictionaryAttr>(kMark);
+static std::optional<std::pair<SortInfo, Value>> match(Operation *op, StringRef mark) {
+  auto attrs = op->getAttrOfType<DictionaryAttr>(mark);
   auto loop = dyn_cast<scf::ForOp>(op);
   if (!attrs || !loop)
     return std::nullopt;
@@ -175,6 +173,9 @@ std::optional<std::pair<SortInfo, Value>> lamina::matchSort(Operation *op) {
     return std::nullopt;
   return std::make_pair(info, operand);
 }
+
+std::optional<std::pair<SortInfo, Value>> lamina::matchSort(Operation *op) { return match(op, kMark); }
+std::optional<std::pair<SortInfo, Value>> lamina::matchRowSort(Operation *op) { return match(op, kRowMark); }
 
 /// The elements are read at their indices.
 void lamina::emitSort(Emitter &emitter, prim::SortOp op) {

@@ -1,4 +1,6 @@
 // Tensors computed from others: elements of a linalg.generic's results, slices, reshapes.
+#include "lib/Conversion/PrimToLinalg/Scan.h"
+#include "lib/Conversion/PrimToLinalg/Sort.h"
 #include "lib/Conversion/TiledToTriton/ProgramEmitter.h"
 #include "lib/Conversion/TiledToTriton/ScalarOps.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -28,6 +30,21 @@ AxisBlock ProgramEmitter::read(Value tensor, const Indices &indices) {
   return blocks.remember(getKey(tensor, indices), level, [&] { return compute(tensor, indices); });
 }
 
+static bool isSizeOf(OpFoldResult size, Value tensor, unsigned dim) {
+  auto empty = tensor.getDefiningOp<tensor::EmptyOp>();
+  return empty && empty.getMixedSizes()[dim] == size;
+}
+
+/// Whether nothing is left of the destination.
+static bool isWhole(tensor::InsertSliceOp insert) {
+  for (auto [dim, offset, size, stride] :
+       llvm::enumerate(insert.getMixedOffsets(), insert.getMixedSizes(), insert.getMixedStrides()))
+    if (!isConstantIntValue(offset, 0) || !isConstantIntValue(stride, 1) ||
+        !(getConstantIntValue(size) == insert.getDestType().getDimSize(dim) || isSizeOf(size, insert.getDest(), dim)))
+      return false;
+  return true;
+}
+
 AxisBlock ProgramEmitter::compute(Value tensor, const Indices &indices) {
   Type element = getElementTypeOrSelf(tensor.getType());
   if (auto argument = dyn_cast<BlockArgument>(tensor)) {
@@ -38,7 +55,7 @@ AxisBlock ProgramEmitter::compute(Value tensor, const Indices &indices) {
   Operation *op = tensor.getDefiningOp();
   if (auto generic = dyn_cast<linalg::GenericOp>(op))
     return readGeneric(generic, cast<OpResult>(tensor).getResultNumber(), indices);
-  if (auto loop = dyn_cast<scf::ForOp>(op))
+  if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop->hasAttr("kernel.online"))
     return readOnline(loop, cast<OpResult>(tensor).getResultNumber(), indices);
   if (auto fill = dyn_cast<linalg::FillOp>(op))
     return getScalar(fill.getInputs().front());
@@ -58,6 +75,14 @@ AxisBlock ProgramEmitter::compute(Value tensor, const Indices &indices) {
       inner.push_back(at);
     }
     return read(slice.getSource(), inner);
+  }
+  if (auto insert = dyn_cast<tensor::InsertSliceOp>(op); insert && isWhole(insert)) {
+    llvm::SmallBitVector dropped = insert.getDroppedDims();
+    Indices inner;
+    for (auto [dim, index] : llvm::enumerate(indices))
+      if (!dropped.test(dim))
+        inner.push_back(index);
+    return read(insert.getSource(), inner);
   }
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
     Indices inner(collapse.getSrcType().getRank());
@@ -84,6 +109,15 @@ AxisBlock ProgramEmitter::compute(Value tensor, const Indices &indices) {
       inner.push_back(linear);
     }
     return read(expand.getSrc(), inner);
+  }
+  if (auto scan = matchScan(op))
+    return readScan(op, scan->first, scan->second, indices);
+  if (auto sort = matchSort(op))
+    return readSort(op, sort->first, sort->second, indices);
+  if (auto sort = matchRowSort(op)) {
+    Indices all(cast<RankedTensorType>(sort->second.getType()).getRank(), blocks.index(0));
+    all[sort->first.dim] = indices[0];
+    return readSort(op, sort->first, sort->second, all);
   }
   return fail(op, "has no form in Triton IR", element);
 }
@@ -142,9 +176,11 @@ AxisBlock ProgramEmitter::computeBodyValue(linalg::GenericOp op, Value value, co
   for (Value operand : inner->getOperands())
     operands.push_back(getBodyValue(op, operand, loops));
   if (auto apply = dyn_cast<affine::AffineApplyOp>(inner)) {
+    for (AxisBlock &operand : operands)
+      operand = blocks.castInteger(operand, blocks.indexType);
     ArrayRef<AxisBlock> all(operands);
-    AffineMap map = apply.getAffineMap();
-    return evaluate(map.getResult(0), all.take_front(map.getNumDims()), all.drop_front(map.getNumDims()));
+    unsigned numDims = apply.getAffineMap().getNumDims();
+    return evaluate(apply.getAffineMap().getResult(0), all.take_front(numDims), all.drop_front(numDims));
   }
   AxisBlock result = convertScalarOp(blocks, inner, operands);
   return result ? result : fail(inner, "has no form in Triton IR", value.getType());

@@ -88,9 +88,30 @@ void ProgramEmitter::emitOutputs(ArrayRef<Output> outputs) {
       store(*plan.output, plan.indices, plan.value);
   for (Plan &plan : plans)
     if (!plan.loops.empty()) {
+      // The loop along which there are scans is the innermost, and carries their totals.
+      llvm::MapVector<Operation *, unsigned> scans;
+      SmallVector<std::optional<unsigned>> dims;
+      for (unsigned dim = 0; dim < plan.indices.size(); ++dim)
+        dims.push_back(dim);
+      findScans(plan.output->value, dims, scans);
+      SmallVector<Operation *> along;
+      auto *inner = llvm::find_if(plan.loops, [&](const Loop &loop) {
+        return llvm::any_of(scans, [&](auto &scan) { return scan.second == loop.dim; });
+      });
+      std::optional<Loop> last;
+      if (inner != plan.loops.end()) {
+        last = *inner;
+        for (auto [op, dim] : scans)
+          if (dim == last->dim)
+            along.push_back(op);
+        plan.loops.erase(inner);
+      }
       SmallVector<Value> carried;
       runLoops(plan.loops, plan.indices, carried, [&](SmallVector<Value> &) {
-        store(*plan.output, plan.indices, read(plan.output->value, plan.indices));
+        if (last)
+          storeScanned(*plan.output, plan.indices, *last, along);
+        else
+          store(*plan.output, plan.indices, read(plan.output->value, plan.indices));
       });
     }
 }
@@ -131,6 +152,8 @@ AxisBlock ProgramEmitter::getScalar(Value value) {
     result = evaluateLeast(least.getAffineMap(), least.getOperands(), false);
   } else if (auto most = dyn_cast<affine::AffineMaxOp>(op)) {
     result = evaluateLeast(most.getAffineMap(), most.getOperands(), false, true);
+  } else if (auto size = dyn_cast<tensor::DimOp>(op); size && size.getConstantIndex()) {
+    result = getDimExtent(size.getSource(), *size.getConstantIndex()).size;
   } else if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
     Indices indices;
     for (Value index : extract.getIndices())
@@ -324,7 +347,7 @@ void ProgramEmitter::runLoops(ArrayRef<Loop> loops, Indices &indices, SmallVecto
   if (loop.chunk == 1) {
     indices[loop.dim] = start;
   } else {
-    bool isEven = matchPattern(loop.extent.size.value, m_Constant()) && *loop.extent.bound % loop.chunk == 0;
+    bool isEven = loop.extent.bound && matchPattern(loop.extent.size.value, m_Constant()) && *loop.extent.bound % loop.chunk == 0;
     indices[loop.dim] =
         blocks.getIndex(blocks.makeAxis(loop.chunk, nextOrder++, start, isEven ? AxisBlock() : loop.extent.size));
   }

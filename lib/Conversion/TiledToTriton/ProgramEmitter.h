@@ -6,8 +6,13 @@
 #include "lib/Conversion/TiledToTriton/AxisBlock.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace lamina {
+
+struct Reduction;
+struct ScanInfo;
+struct SortInfo;
 
 struct ProgramOptions {
   int64_t maxElements, chunkElements, depth;
@@ -74,6 +79,23 @@ private:
   /// The number of loops around what `value` of a tiled loop's body depends on.
   unsigned getLoopLevel(mlir::Value value);
 
+  // Reductions, scans and sorts.
+  /// Combines the states at all indices of `dims`, which are set in `loops` while `getState` is called.
+  llvm::SmallVector<AxisBlock> reduceOver(mlir::Location loc, const Reduction &reduction,
+                                          llvm::ArrayRef<std::pair<unsigned, Extent>> dims, Indices &loops,
+                                          llvm::function_ref<llvm::SmallVector<AxisBlock>()> getState);
+  llvm::SmallVector<AxisBlock> widenBooleans(llvm::ArrayRef<AxisBlock> state);
+  void combineAlong(mlir::Location loc, const Reduction &reduction, const Axis *axis,
+                    llvm::SmallVector<AxisBlock> &state);
+  AxisBlock scanAlong(mlir::Location loc, const Reduction &reduction, const Axis *axis, AxisBlock block);
+  AxisBlock readScan(mlir::Operation *op, const ScanInfo &info, mlir::Value operand, const Indices &indices);
+  AxisBlock readSort(mlir::Operation *op, const SortInfo &info, mlir::Value operand, const Indices &indices);
+  /// The scans that an output is made of element by element, along which of its dimensions.
+  void findScans(mlir::Value value, llvm::ArrayRef<std::optional<unsigned>> dims,
+                 llvm::MapVector<mlir::Operation *, unsigned> &scans);
+  /// Stores an output in a loop along its dimension `loop`, carrying the totals of scans from chunk to chunk.
+  void storeScanned(const Output &output, Indices &indices, const Loop &loop, llvm::ArrayRef<mlir::Operation *> scans);
+
   // Extents and axes.
   AxisBlock getSize(mlir::AffineExpr size);
   Extent getExtent(mlir::OpFoldResult size);
@@ -109,6 +131,12 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> loopLevels, valueLevels;
   /// The condition of the branches around what is being computed; where it is false, nothing is loaded.
   AxisBlock guard;
+  /// Totals, over the chunks before the present one, of scans along the axis of a loop's chunks; and then with it.
+  struct Carry {
+    const Axis *axis;
+    AxisBlock before, after;
+  };
+  llvm::DenseMap<mlir::Operation *, Carry> carries;
   llvm::DenseMap<mlir::Value, AxisBlock> scalars;
   llvm::DenseMap<mlir::AffineExpr, AxisBlock> sizes;
   /// Axes over a whole extent, by its size.

@@ -110,13 +110,78 @@ AxisBlock ProgramEmitter::reduce(linalg::GenericOp op, unsigned result, Indices 
   std::optional<Reduction> reduction = matchReduction(op, result);
   if (!reduction)
     return fail(op, "is a reduction of a form that is not known", type);
-  SmallVector<AxisBlock> given;
   SmallVector<std::pair<unsigned, Extent>> dims;
   for (unsigned loop = 0; loop < loops.size(); ++loop)
-    if (loops[loop])
-      given.push_back(loops[loop]);
-    else
+    if (!loops[loop])
       dims.push_back({loop, getLoopExtent(op, loop)});
+  SmallVector<AxisBlock> state = reduceOver(op.getLoc(), *reduction, dims, loops, [&] {
+    return llvm::map_to_vector(reduction->element, [&](Value value) { return getBodyValue(op, value, loops); });
+  });
+  AxisBlock total = state[reduction->result];
+  if (state.size() != 1)
+    return total;
+  // What the reduction starts from; the sum of zeros of one sign needs it too.
+  AxisBlock init = readOperand(op, *op.getDpsInitOperand(result), loops);
+  if (init.value == blocks.constant(reduction->identity[0]).value && !isa<FloatType>(type))
+    return total;
+  return blocks.apply({init, total}, [&](OpBuilder &b, ValueRange x) { return reduction->combine(b, x[0], x[1])[0]; });
+}
+
+/// Booleans are combined as i32.
+SmallVector<AxisBlock> ProgramEmitter::widenBooleans(ArrayRef<AxisBlock> state) {
+  Type i1 = IntegerType::get(kernel.getContext(), 1), i32 = IntegerType::get(kernel.getContext(), 32);
+  return llvm::map_to_vector(state, [&](const AxisBlock &block) {
+    return block.getElementType() == i1 ? blocks.castInteger(block, i32, false) : block;
+  });
+}
+
+/// The region of a tt.reduce or tt.scan.
+template <typename Return>
+static void buildCombineRegion(OpBuilder &b, Location loc, Region &region, const Reduction &reduction,
+                               ArrayRef<Type> elements) {
+  SmallVector<Type> arguments(elements);
+  arguments.append(elements.begin(), elements.end());
+  Block *body = b.createBlock(&region, {}, arguments, SmallVector<Location>(arguments.size(), loc));
+  ValueRange all(body->getArguments());
+  Return::create(b, loc, reduction.combine(b, all.take_front(elements.size()), all.drop_front(elements.size())));
+}
+
+void ProgramEmitter::combineAlong(Location loc, const Reduction &reduction, const Axis *axis,
+                                  SmallVector<AxisBlock> &state) {
+  SmallVector<const Axis *, 3> left(state.front().axes);
+  unsigned position = llvm::find(left, axis) - left.begin();
+  left.erase(left.begin() + position);
+  SmallVector<Value> sources;
+  SmallVector<Type> types, elements;
+  unsigned level = 0;
+  for (const AxisBlock &block : state) {
+    sources.push_back(block.value);
+    elements.push_back(block.getElementType());
+    types.push_back(blocks.getType(elements.back(), left));
+    level = std::max(level, block.level);
+  }
+  OpBuilder b = blocks.at(level);
+  auto made = tt::ReduceOp::create(b, loc, types, sources, position);
+  buildCombineRegion<tt::ReduceReturnOp>(b, loc, made.getCombineOp(), reduction, elements);
+  for (auto [block, value] : llvm::zip_equal(state, made.getResults()))
+    block = {value, left, level};
+}
+
+AxisBlock ProgramEmitter::scanAlong(Location loc, const Reduction &reduction, const Axis *axis, AxisBlock block) {
+  unsigned position = llvm::find(block.axes, axis) - block.axes.begin();
+  OpBuilder b = blocks.at(block.level);
+  auto made = tt::ScanOp::create(b, loc, block.value.getType(), block.value, position, false);
+  buildCombineRegion<tt::ScanReturnOp>(b, loc, made.getCombineOp(), reduction, block.getElementType());
+  return {made->getResult(0), block.axes, block.level};
+}
+
+SmallVector<AxisBlock> ProgramEmitter::reduceOver(Location loc, const Reduction &reduction,
+                                                  ArrayRef<std::pair<unsigned, Extent>> dims, Indices &loops,
+                                                  llvm::function_ref<SmallVector<AxisBlock>()> getState) {
+  SmallVector<AxisBlock> given;
+  for (const AxisBlock &loop : loops)
+    if (loop)
+      given.push_back(loop);
   SmallVector<const Axis *, 3> kept = blocks.join(given);
   SmallVector<Loop> chunked;
   if (AxisBlock index = getOnlineIndex(op, dims, kept))
@@ -127,13 +192,12 @@ AxisBlock ProgramEmitter::reduce(linalg::GenericOp op, unsigned result, Indices 
   // The state of the elements at the present indices: the identity where they are outside their extents.
   auto getElement = [&](SmallVector<const Axis *, 3> &axes) {
     SmallVector<AxisBlock> state, indices;
-    for (Value value : reduction->element)
-      state.push_back(getBodyValue(op, value, loops));
+    llvm::append_range(state, getState());
     for (auto [loop, extent] : dims)
       indices.push_back(loops[loop]);
     SmallVector<const Axis *, 3> reduced = blocks.join(indices);
     AxisBlock mask = blocks.getMask(reduced);
-    for (auto [block, identity] : llvm::zip_equal(state, reduction->identity))
+    for (auto [block, identity] : llvm::zip_equal(state, reduction.identity))
       if (mask)
         block = blocks.select(mask, block, blocks.constant(identity));
     if (axes.empty()) {
@@ -163,7 +227,7 @@ AxisBlock ProgramEmitter::reduce(linalg::GenericOp op, unsigned result, Indices 
       if (loop.chunk != 1)
         shape.push_back(loop.chunk);
     SmallVector<Value> carried;
-    for (TypedAttr identity : reduction->identity) {
+    for (TypedAttr identity : reduction.identity) {
       Value start = blocks.constant(identity).value;
       if (!shape.empty())
         start =
@@ -183,52 +247,19 @@ AxisBlock ProgramEmitter::reduce(linalg::GenericOp op, unsigned result, Indices 
       for (const AxisBlock &block : getElement(axes))
         values.push_back(blocks.expand(block, axes).value);
       OpBuilder b = blocks.at(blocks.getLevel());
-      carried = reduction->combine(b, carried, values);
+      carried = reduction.combine(b, carried, values);
     });
     for (Value value : carried)
       state.push_back({value, axes, blocks.getLevel()});
   }
 
-  // Booleans are combined as i32.
-  Type i1 = IntegerType::get(op.getContext(), 1), i32 = IntegerType::get(op.getContext(), 32);
-  for (AxisBlock &block : state)
-    if (block.getElementType() == i1)
-      block = blocks.castInteger(block, i32, false);
-  SmallVector<const Axis *, 3> left(state.front().axes);
-  for (const Axis *axis : axes) {
-    if (llvm::is_contained(kept, axis))
-      continue;
-    unsigned position = llvm::find(left, axis) - left.begin();
-    left.erase(left.begin() + position);
-    SmallVector<Value> sources;
-    SmallVector<Type> types, elements;
-    unsigned level = 0;
-    for (const AxisBlock &block : state) {
-      sources.push_back(block.value);
-      elements.push_back(block.getElementType());
-      types.push_back(blocks.getType(elements.back(), left));
-      level = std::max(level, block.level);
-    }
-    OpBuilder b = blocks.at(level);
-    auto made = tt::ReduceOp::create(b, op.getLoc(), types, sources, position);
-    SmallVector<Type> arguments(elements);
-    arguments.append(elements);
-    Block *body =
-        b.createBlock(&made.getCombineOp(), {}, arguments, SmallVector<Location>(arguments.size(), op.getLoc()));
-    ValueRange all(body->getArguments());
-    tt::ReduceReturnOp::create(b, op.getLoc(),
-                               reduction->combine(b, all.take_front(elements.size()), all.drop_front(elements.size())));
-    for (auto [block, value] : llvm::zip_equal(state, made.getResults()))
-      block = {value, left, level};
-  }
-  AxisBlock total = state[reduction->result];
-  if (total.getElementType() != type)
-    total = blocks.castInteger(total, type);
-  if (state.size() != 1)
-    return total;
-  // What the reduction starts from; the sum of zeros of one sign needs it too.
-  AxisBlock init = readOperand(op, *op.getDpsInitOperand(result), loops);
-  if (init.value == blocks.constant(reduction->identity[0]).value && !isa<FloatType>(type))
-    return total;
-  return blocks.apply({init, total}, [&](OpBuilder &b, ValueRange x) { return reduction->combine(b, x[0], x[1])[0]; });
+  SmallVector<Type> types = llvm::map_to_vector(state, [](const AxisBlock &block) { return block.getElementType(); });
+  state = widenBooleans(state);
+  for (const Axis *axis : axes)
+    if (!llvm::is_contained(kept, axis))
+      combineAlong(loc, reduction, axis, state);
+  for (auto [block, type] : llvm::zip_equal(state, types))
+    if (block.getElementType() != type)
+      block = blocks.castInteger(block, type);
+  return state;
 }

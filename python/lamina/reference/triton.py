@@ -145,6 +145,20 @@ def reduce(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> list
     return [np.asarray(x[0]) for x in values]
 
 
+def scan(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> list[Array]:
+    """`tt.scan`: at each doubling of the distance, elements are combined with those that far before them."""
+    if ir.BoolAttr(op.attributes["reverse"]).value:
+        raise InvalidModuleError("the interpreter does not know tt.scan from the end")
+    axis, body = _integer(op, "axis"), op.regions[0].blocks[0]
+    values = [np.moveaxis(x, axis, 0) for x in operands]
+    distance = 1
+    while distance < len(values[0]):
+        combined = program.run(body, [*(x[:-distance] for x in values), *(x[distance:] for x in values)])
+        values = [np.concatenate([x[:distance], y]) for x, y in zip(values, combined, strict=True)]
+        distance *= 2
+    return [np.moveaxis(x, 0, axis) for x in values]
+
+
 def dot(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> Array:
     """`tt.dot`: products of f16 and bf16 are exact in the accumulator's type."""
     a, b, c = operands
@@ -336,6 +350,7 @@ RULES: dict[str, Rule] = {
     "tt.load": load,
     "tt.store": store,
     "tt.reduce": reduce,
+    "tt.scan": scan,
     "tt.dot": dot,
     "tt.bitcast": bitcast,
     "tt.extern_elementwise": extern_elementwise,
@@ -351,7 +366,7 @@ RULES: dict[str, Rule] = {
 }
 """The rule of each op, by its full name."""
 
-_TERMINATORS = ("tt.return", "tt.reduce.return", "scf.yield")
+_TERMINATORS = ("tt.return", "tt.reduce.return", "tt.scan.return", "scf.yield")
 
 
 class _Program:

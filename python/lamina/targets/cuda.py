@@ -92,7 +92,7 @@ class CUDATarget(PhasedTarget):
             # Fewer programs than this leave multiprocessors without one.
             ("fused", fused_passes(2 * self.description.multiprocessors, self.description.size_hint)),
             ("planned", "lamina-plan-memory"),
-            ("linalg", f"kernel.func(lamina-convert-prim-to-linalg,{clean})"),
+            ("linalg", f"kernel.func(lamina-convert-prim-to-linalg{{parallel-scatters=true}},{clean})"),
             (
                 "tiled",
                 "kernel.func(lamina-tile-kernels{block-tiles=true pointwise-elements=1024 reduce-elements=1024 online-elements=64 "

@@ -83,7 +83,8 @@ private:
   /// Combines the states at all indices of `dims`, which are set in `loops` while `getState` is called.
   llvm::SmallVector<AxisBlock> reduceOver(mlir::Location loc, const Reduction &reduction,
                                           llvm::ArrayRef<std::pair<unsigned, Extent>> dims, Indices &loops,
-                                          llvm::function_ref<llvm::SmallVector<AxisBlock>()> getState);
+                                          llvm::function_ref<llvm::SmallVector<AxisBlock>()> getState,
+                                          mlir::linalg::GenericOp op = nullptr);
   llvm::SmallVector<AxisBlock> widenBooleans(llvm::ArrayRef<AxisBlock> state);
   void combineAlong(mlir::Location loc, const Reduction &reduction, const Axis *axis,
                     llvm::SmallVector<AxisBlock> &state);

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace lamina;
 
-static constexpr StringLiteral kMark = "lamina.sort";
+static constexpr StringLiteral kSortMark = "lamina.sort";
 
 /// Whether `x` goes before `y` although it is after it in the operand. NaN is the largest.
 static Value goesBefore(OpBuilder &b, Location loc, const SortInfo &info, Value x, Value y) {
@@ -152,7 +152,7 @@ Value lamina::buildSort(OpBuilder &b, Location loc, Value operand, const SortInf
   };
   scf::LoopNest nest = scf::buildLoopNest(b, loc, low, high, step, init, sortRow);
   if (!nest.loops.empty())
-    nest.loops.front()->setAttr(kMark,
+    nest.loops.front()->setAttr(kSortMark,
                                 b.getDictionaryAttr({b.getNamedAttr("dim", b.getI64IntegerAttr(info.dim)),
                                                      b.getNamedAttr("descending", b.getBoolAttr(info.descending)),
                                                      b.getNamedAttr("element_type", TypeAttr::get(info.elementType))}));
@@ -160,7 +160,7 @@ Value lamina::buildSort(OpBuilder &b, Location loc, Value operand, const SortInf
 }
 
 std::optional<std::pair<SortInfo, Value>> lamina::matchSort(Operation *op) {
-  auto attrs = op->getAttrOfType<DictionaryAttr>(kMark);
+  auto attrs = op->getAttrOfType<DictionaryAttr>(kSortMark);
   auto loop = dyn_cast<scf::ForOp>(op);
   if (!attrs || !loop)
     return std::nullopt;

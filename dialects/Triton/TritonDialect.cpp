@@ -218,7 +218,8 @@ LogicalResult StoreOp::verify() {
 // ---- reductions and products
 
 /// Whether the region of a reduction or scan combines two of each source.
-template <typename Return> static LogicalResult verifyCombination(Operation *op, Block &block, ArrayRef<Type> elements) {
+template <typename Return>
+static LogicalResult verifyCombination(Operation *op, Block &block, ArrayRef<Type> elements) {
   auto *terminator = block.empty() ? nullptr : dyn_cast<Return>(block.back()).getOperation();
   SmallVector<Type> arguments(elements);
   arguments.append(elements.begin(), elements.end());

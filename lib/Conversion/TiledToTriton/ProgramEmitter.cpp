@@ -347,7 +347,8 @@ void ProgramEmitter::runLoops(ArrayRef<Loop> loops, Indices &indices, SmallVecto
   if (loop.chunk == 1) {
     indices[loop.dim] = start;
   } else {
-    bool isEven = loop.extent.bound && matchPattern(loop.extent.size.value, m_Constant()) && *loop.extent.bound % loop.chunk == 0;
+    bool isEven =
+        loop.extent.bound && matchPattern(loop.extent.size.value, m_Constant()) && *loop.extent.bound % loop.chunk == 0;
     indices[loop.dim] =
         blocks.getIndex(blocks.makeAxis(loop.chunk, nextOrder++, start, isEven ? AxisBlock() : loop.extent.size));
   }

@@ -157,7 +157,7 @@ Value lamina::buildSort(OpBuilder &b, Location loc, Value operand, const SortInf
   return nest.results.front();
 }
 
-static std::optional<std::pair<SortInfo, Value>> match(Operation *op, StringRef mark) {
+static std::optional<std::pair<SortInfo, Value>> matchMarked(Operation *op, StringRef mark) {
   auto attrs = op->getAttrOfType<DictionaryAttr>(mark);
   auto loop = dyn_cast<scf::ForOp>(op);
   if (!attrs || !loop)
@@ -174,8 +174,8 @@ static std::optional<std::pair<SortInfo, Value>> match(Operation *op, StringRef 
   return std::make_pair(info, operand);
 }
 
-std::optional<std::pair<SortInfo, Value>> lamina::matchSort(Operation *op) { return match(op, kSortMark); }
-std::optional<std::pair<SortInfo, Value>> lamina::matchRowSort(Operation *op) { return match(op, kRowMark); }
+std::optional<std::pair<SortInfo, Value>> lamina::matchSort(Operation *op) { return matchMarked(op, kSortMark); }
+std::optional<std::pair<SortInfo, Value>> lamina::matchRowSort(Operation *op) { return matchMarked(op, kRowMark); }
 
 /// The elements are read at their indices.
 void lamina::emitSort(Emitter &emitter, prim::SortOp op) {

@@ -69,6 +69,7 @@ private:
   AxisBlock convertBranch(mlir::linalg::GenericOp op, mlir::OpResult result, const Indices &loops);
   AxisBlock reduce(mlir::linalg::GenericOp op, unsigned result, Indices loops);
   AxisBlock contract(mlir::linalg::GenericOp op, const Indices &loops);
+  void padContractions();
 
   // Reductions, scans and sorts.
   /// Combines the states at all indices of `dims`, which are set in `loops` while `getState` is called.

@@ -13,7 +13,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Optional
 
 import click
 import torch
@@ -86,13 +86,13 @@ def compile_times(layers: int, width: int, freeze: bool, passes: bool) -> tuple[
         root.removeHandler(times)
     counts = {
         "prim ops": str(program.program.module).count(" = prim."),
-        "kernels": len(program.executable.kernels),
+        "kernels": len(program.executable.kernels) + len(program.executable.init_kernels),
         "launches": sum(len(entry.launches) for entry in program.executable.binary.entries.values()),
     }
     return dict(times.sums), counts
 
 
-def _lower_by_pass(self: Any, module: Any, after: str = "prim", until: str = "llvm") -> Iterator[str]:
+def _lower_by_pass(self: Any, module: Any, after: str = "prim", until: Optional[str] = None) -> Iterator[str]:
     """CPUTarget.lower, with each pass run and timed alone."""
     from lamina._lib import _lamina
     from lamina.logging import get_logger, timed
@@ -100,7 +100,7 @@ def _lower_by_pass(self: Any, module: Any, after: str = "prim", until: str = "ll
     log = get_logger("cpu")
     phases = self.phases()
     names = ["prim", *(name for name, _ in phases)]
-    for name, passes in phases[names.index(after) : names.index(until)]:
+    for name, passes in phases[names.index(after) : names.index(until) if until else None]:
         for one in split(passes):
             with timed(log, f"phase {name}: {re.sub(r'{.*?}', '', one)}"):
                 _lamina.run_pipeline(module.operation, f"builtin.module({one})")

@@ -1,8 +1,8 @@
 // The kernel dialect: registration, verifiers, the syntax of kernel.func.
+#include "dialects/Common/FunctionSyntax.h"
 #include "dialects/Kernel/Kernel.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "mlir/Interfaces/FunctionImplementation.h"
 
 using namespace mlir;
 using namespace lamina;
@@ -26,19 +26,8 @@ void FuncOp::build(OpBuilder &builder, OperationState &state, StringRef name, Fu
   state.addRegion();
 }
 
-ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &result) {
-  auto buildType = [](Builder &builder, ArrayRef<Type> args, ArrayRef<Type> results,
-                      function_interface_impl::VariadicFlag,
-                      std::string &) { return builder.getFunctionType(args, results); };
-  return function_interface_impl::parseFunctionOp(parser, result, /*allowVariadic=*/false,
-                                                  getFunctionTypeAttrName(result.name), buildType,
-                                                  getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
-}
-
-void FuncOp::print(OpAsmPrinter &printer) {
-  function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
-                                           getArgAttrsAttrName(), getResAttrsAttrName());
-}
+ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &result) { return parseFunction<FuncOp>(parser, result); }
+void FuncOp::print(OpAsmPrinter &printer) { printFunction(printer, *this); }
 
 unsigned FuncOp::getNumSymbols() {
   unsigned count = 0;

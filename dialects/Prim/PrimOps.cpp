@@ -113,6 +113,18 @@ static LogicalResult getOperandSizes(ValueRange operands, size_t least, SmallVec
   return success();
 }
 
+/// The operands' sizes for type inference, and the dimension of the first that the attribute `dim` names.
+static FailureOr<int64_t> getSizesAndDim(ValueRange operands, IntegerAttr dim, StringRef constraint,
+                                         SmallVectorImpl<Exprs> &sizes, EmitError emitError) {
+  if (failed(getOperandSizes(operands, 1, sizes, emitError)))
+    return failure();
+  if (!dim)
+    return emitError() << "has no dim";
+  if (failed(verifyDim(dim.getInt(), sizes[0].size(), constraint, emitError)))
+    return failure();
+  return dim.getInt();
+}
+
 /// All sizes but that of `except` (-1: none) are equal where static.
 static LogicalResult verifySameShape(ValueRange values, int64_t except, StringRef constraint, EmitError emitError) {
   RankedTensorType first = getTensor(values.front());
@@ -335,17 +347,12 @@ LogicalResult ConcatenateOp::inferReturnTypes(MLIRContext *, OptionalLocation lo
                                               OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &types) {
   auto emit = [&] { return emitAt(loc, getOperationName()); };
   SmallVector<Exprs> sizes;
-  IntegerAttr dim = properties.as<Properties *>()->dim;
   if (operands.empty())
     return emit() << "C1: there are no operands";
-  if (failed(getOperandSizes(operands, 1, sizes, emit)))
+  FailureOr<int64_t> dim = getSizesAndDim(operands, properties.as<Properties *>()->dim, "C2", sizes, emit);
+  if (failed(dim) || failed(verifySameShape(operands, *dim, "C3", emit)))
     return failure();
-  if (!dim)
-    return emit() << "has no dim";
-  if (failed(verifyDim(dim.getInt(), sizes[0].size(), "C2", emit)) ||
-      failed(verifySameShape(operands, dim.getInt(), "C3", emit)))
-    return failure();
-  types.push_back(getTensorType(concatenateSizes(sizes, dim.getInt()), getTensor(operands[0]).getElementType()));
+  types.push_back(getTensorType(concatenateSizes(sizes, *dim), getTensor(operands[0]).getElementType()));
   return success();
 }
 
@@ -419,16 +426,12 @@ LogicalResult ArgReduceOp::inferReturnTypes(MLIRContext *context, OptionalLocati
                                             SmallVectorImpl<Type> &types) {
   auto emit = [&] { return emitAt(loc, getOperationName()); };
   SmallVector<Exprs> sizes;
-  IntegerAttr dim = properties.as<Properties *>()->dim;
-  if (failed(getOperandSizes(operands, 1, sizes, emit)))
+  FailureOr<int64_t> dim = getSizesAndDim(operands, properties.as<Properties *>()->dim, "C1", sizes, emit);
+  if (failed(dim))
     return failure();
-  if (!dim)
-    return emit() << "has no dim";
-  if (failed(verifyDim(dim.getInt(), sizes[0].size(), "C1", emit)))
-    return failure();
-  if (sizes[0][dim.getInt()] == 0)
-    return emit() << "C2: the size of dimension " << dim.getInt() << " is 0";
-  types.push_back(getTensorType(dropSizes(sizes[0], dim.getInt()), IntegerType::get(context, 64)));
+  if (sizes[0][*dim] == 0)
+    return emit() << "C2: the size of dimension " << *dim << " is 0";
+  types.push_back(getTensorType(dropSizes(sizes[0], *dim), IntegerType::get(context, 64)));
   return success();
 }
 
@@ -443,12 +446,8 @@ LogicalResult SortOp::inferReturnTypes(MLIRContext *context, OptionalLocation lo
                                        OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &types) {
   auto emit = [&] { return emitAt(loc, getOperationName()); };
   SmallVector<Exprs> sizes;
-  IntegerAttr dim = properties.as<Properties *>()->dim;
-  if (failed(getOperandSizes(operands, 1, sizes, emit)))
-    return failure();
-  if (!dim)
-    return emit() << "has no dim";
-  if (failed(verifyDim(dim.getInt(), sizes[0].size(), "C1", emit)))
+  FailureOr<int64_t> dim = getSizesAndDim(operands, properties.as<Properties *>()->dim, "C1", sizes, emit);
+  if (failed(dim))
     return failure();
   RankedTensorType type = getTensor(operands[0]);
   types.push_back(type);

@@ -190,6 +190,16 @@ AffineExpr lamina::getNumElements(ArrayRef<AffineExpr> sizes, MLIRContext *conte
   return simplifySize(product);
 }
 
+Exprs lamina::getRowMajorStrides(ArrayRef<AffineExpr> sizes, MLIRContext *context) {
+  Exprs strides(sizes.size());
+  AffineExpr stride = getAffineConstantExpr(1, context);
+  for (int64_t i = sizes.size() - 1; i >= 0; --i) {
+    strides[i] = stride;
+    stride = simplifySize(stride * sizes[i]);
+  }
+  return strides;
+}
+
 bool lamina::hasUnknownSize(AffineExpr size) {
   bool unknown = false;
   size.walk([&](AffineExpr expr) {

@@ -16,6 +16,8 @@ namespace lamina {
 mlir::AffineExpr simplifySize(mlir::AffineExpr expr);
 /// The canonical form of the product of `sizes`.
 mlir::AffineExpr getNumElements(llvm::ArrayRef<mlir::AffineExpr> sizes, mlir::MLIRContext *context);
+/// The strides, in elements, of contiguous memory of these sizes.
+Exprs getRowMajorStrides(llvm::ArrayRef<mlir::AffineExpr> sizes, mlir::MLIRContext *context);
 
 /// Symbols from here on stand for sizes that nothing is known of; a function's own symbols are below.
 constexpr unsigned kFirstUnknownSymbol = 1u << 16;

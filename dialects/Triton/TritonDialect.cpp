@@ -1,9 +1,9 @@
 // The mirror of Triton's dialect: registration, verifiers, folds and the syntax that is not declarative.
+#include "dialects/Common/FunctionSyntax.h"
 #include "dialects/Triton/Triton.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "mlir/Interfaces/FunctionImplementation.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -112,18 +112,8 @@ void FuncOp::build(OpBuilder &builder, OperationState &state, StringRef name, Fu
   state.addAttribute(SymbolTable::getVisibilityAttrName(), builder.getStringAttr("public"));
   state.addRegion();
 }
-ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &result) {
-  auto buildType = [](Builder &builder, ArrayRef<Type> args, ArrayRef<Type> results,
-                      function_interface_impl::VariadicFlag,
-                      std::string &) { return builder.getFunctionType(args, results); };
-  return function_interface_impl::parseFunctionOp(parser, result, /*allowVariadic=*/false,
-                                                  getFunctionTypeAttrName(result.name), buildType,
-                                                  getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
-}
-void FuncOp::print(OpAsmPrinter &printer) {
-  function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
-                                           getArgAttrsAttrName(), getResAttrsAttrName());
-}
+ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &result) { return parseFunction<FuncOp>(parser, result); }
+void FuncOp::print(OpAsmPrinter &printer) { printFunction(printer, *this); }
 LogicalResult FuncOp::verify() {
   if (getFunctionType().getNumResults())
     return emitOpError("has results; a kernel writes to memory");
@@ -235,7 +225,8 @@ LogicalResult StoreOp::verify() {
 // ---- reductions and products
 
 /// Whether the region of a reduction or scan combines two of each source.
-template <typename Return> static LogicalResult verifyCombination(Operation *op, Block &block, ArrayRef<Type> elements) {
+template <typename Return>
+static LogicalResult verifyCombination(Operation *op, Block &block, ArrayRef<Type> elements) {
   auto *terminator = block.empty() ? nullptr : dyn_cast<Return>(block.back()).getOperation();
   SmallVector<Type> arguments(elements);
   arguments.append(elements.begin(), elements.end());

@@ -1,5 +1,6 @@
 """Attention as people write it is one kernel without a tensor of queries by keys, and equals eager."""
 
+import inspect
 import math
 
 import pytest
@@ -7,6 +8,11 @@ import torch
 import torch.nn.functional as F
 
 import lamina
+from lamina.compiler import copy_module
+from lamina.frontend.call import CallableProgram
+from lamina.frontend.export import import_program
+from lamina.targets.cpu import CPUTarget
+from lamina.targets.cuda import CUDATarget, verify_ttir
 
 INF = float("inf")
 
@@ -159,6 +165,35 @@ def test_spelling(function, dtype):
     check(actual, function, *args)
 
 
+def run_as_triton(function, *args):
+    """The result by the interpreter of Triton IR, and the kernels, which Triton has read."""
+    model = Module(function)
+    program = import_program(model, args)
+    kernels = CUDATarget().emit_ttir(copy_module(program.module))
+    for text in kernels.values():
+        verify_ttir(text)
+    signature = inspect.signature(model.forward)
+    return CallableProgram(program, CUDATarget().interpret(program), signature)(*args), kernels
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("function", SPELLINGS)
+def test_spelling_as_triton(function, dtype):
+    args = [random(1, 2, 150, 32, dtype=dtype, seed=i) for i in range(3)]
+    actual, kernels = run_as_triton(function, *args)
+    if function is not by_hand or dtype == torch.float32:
+        assert len(kernels) == 1, list(kernels)
+    check(actual, function, *args)
+
+
+@pytest.mark.parametrize("function", [plain, sdpa_causal, sliding_window])
+@pytest.mark.parametrize("queries, keys", [(1, 1), (1, 100), (100, 1), (5, 130), (128, 64)])
+def test_sizes_as_triton(function, queries, keys):
+    args = [random(1, 2, s, 16, seed=i) for i, s in enumerate((queries, keys, keys))]
+    actual, _ = run_as_triton(function, *args)
+    check(actual, function, *args)
+
+
 @pytest.mark.parametrize("function", [plain, sdpa_causal, sliding_window])
 @pytest.mark.parametrize("queries, keys", [(1, 1), (1, 300), (300, 1), (5, 257), (600, 512), (0, 8)])
 def test_sizes(function, queries, keys):
@@ -186,6 +221,28 @@ def test_masks_as_arguments(dtype):
         actual, launches, _ = run(function, *args)
         assert len(launches) == 1
         check(actual, function, *args)
+
+
+def test_sizes_of_one():
+    """Every dimension of size 1, in turn and together."""
+    for mask in range(16):
+        b, s, t, d = (1 if mask >> bit & 1 else 5 for bit in range(4))
+        args = [random(b, 2, n, d, seed=i) for i, n in enumerate((s, t, t))]
+        for function in (plain, sdpa_causal):
+            actual, _, _ = run(function, *args)
+            check(actual, function, *args)
+
+
+def test_one_program_with_many_keys():
+    """No buffer is as long as the keys, even where there is nothing to deal out."""
+    q, k, v = random(8, 16), random(20000, 16, seed=1), random(20000, 16, seed=2)
+    program = import_program(Module(plain), (q, k, v))
+    module = copy_module(program.module)
+    for _ in CPUTarget().lower(module, until="tiled"):
+        pass
+    assert "scf.for" in str(module) and "tensor<8x20000xf32>" not in str(module)
+    actual, _, _ = run(plain, q, k, v)
+    check(actual, plain, q, k, v)
 
 
 def test_key_padding():

@@ -12,10 +12,6 @@ from lamina.frontend.call import CallableProgram
 from lamina.targets import get_target
 from lamina.targets.cuda import CUDADescription, CUDATarget, compile_ttir, verify_ttir
 
-needs_triton = pytest.mark.skipif(
-    not __import__("importlib").util.find_spec("triton"), reason="Triton is not installed"
-)
-
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_numbers(name):
@@ -31,7 +27,6 @@ def test_numbers(name):
         torch.testing.assert_close(copies[1], copies[0], rtol=tolerance, atol=tolerance)
 
 
-@needs_triton
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_triton_reads(name):
     _, program = get_program(name)
@@ -41,7 +36,6 @@ def test_triton_reads(name):
         verify_ttir(text)
 
 
-@needs_triton
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("name", ["optimized_net", "softmax", "layer_norm_f16", "softmax_dynamic", "argmax", "any"])
 def test_machine_code(name, chip):
@@ -52,7 +46,6 @@ def test_machine_code(name, chip):
         assert kernel.name in kernel.asm["ptx"]
 
 
-@needs_triton
 def test_triton_errors_are_ours():
     with pytest.raises(CompileError, match="Triton could not read the kernel.*error:"):
         verify_ttir("module { tt.func @f() { tt.nonsense } }")

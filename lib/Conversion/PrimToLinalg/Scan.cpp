@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace lamina;
 
-static constexpr StringLiteral kMark = "lamina.scan";
+static constexpr StringLiteral kScanMark = "lamina.scan";
 
 Value lamina::buildScan(OpBuilder &b, Location loc, Value operand, const ScanInfo &info, Value init) {
   auto type = cast<RankedTensorType>(operand.getType());
@@ -48,7 +48,7 @@ Value lamina::buildScan(OpBuilder &b, Location loc, Value operand, const ScanInf
     scf::YieldOp::create(b, loc, ValueRange{step.getResult(0), result});
   };
   auto loop = scf::ForOp::create(b, loc, zero, end, one, ValueRange{total, init}, body);
-  loop->setAttr(kMark,
+  loop->setAttr(kScanMark,
                 b.getDictionaryAttr({b.getNamedAttr("dim", b.getI64IntegerAttr(info.dim)),
                                      b.getNamedAttr("combiner", prim::CombinerAttr::get(b.getContext(), info.combiner)),
                                      b.getNamedAttr("element_type", TypeAttr::get(info.elementType))}));
@@ -56,7 +56,7 @@ Value lamina::buildScan(OpBuilder &b, Location loc, Value operand, const ScanInf
 }
 
 std::optional<std::pair<ScanInfo, Value>> lamina::matchScan(Operation *op) {
-  auto attrs = op->getAttrOfType<DictionaryAttr>(kMark);
+  auto attrs = op->getAttrOfType<DictionaryAttr>(kScanMark);
   auto loop = dyn_cast<scf::ForOp>(op);
   if (!attrs || !loop)
     return std::nullopt;

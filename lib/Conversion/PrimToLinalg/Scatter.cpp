@@ -1,5 +1,5 @@
-// Scatters: a loop nest over the updates, in row-major order, because later updates see earlier ones. Or, where programs are
-// many, a reduction of each element over the updates that meet it.
+// Scatters: a loop nest over the updates, in row-major order, because later updates see earlier ones. Or, where
+// programs are many, a reduction of each element over the updates that meet it.
 #include "lib/Conversion/PrimToLinalg/Body.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -94,7 +94,8 @@ private:
   Value isMet(Body &body);
   /// The update at a position for the element at `place`.
   Value getUpdate(Body &body, ArrayRef<Value> place, ArrayRef<Index> position);
-  /// Over all positions: what `getElement` gives of the loops' indices where an update meets an element, else `otherwise`.
+  /// Over all positions: what `getElement` gives of the loops' indices where an update meets an element, else
+  /// `otherwise`.
   Value reduce(Value init, TypedAttr otherwise, function_ref<Value(Body &, ArrayRef<Value>)> getElement,
                function_ref<Value(OpBuilder &, Value, Value)> combine);
   Value combine();
@@ -115,8 +116,7 @@ Value Reducer::isMet(Body &body) {
   Value all;
   for (auto [indices, dim] : llvm::zip_equal(op.getIndices(), op.getDims())) {
     Value here = arith::IndexCastOp::create(b, loc, b.getI64Type(), body.getValue(body.getLoop(dim)));
-    Value equal =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, body.getScalar(indices, position), here);
+    Value equal = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, body.getScalar(indices, position), here);
     all = all ? Value(arith::AndIOp::create(b, loc, all, equal)) : equal;
   }
   return all;
@@ -135,8 +135,8 @@ Value Reducer::reduce(Value init, TypedAttr otherwise, function_ref<Value(Body &
   Exprs loops(sizes);
   llvm::append_range(loops, batch);
   Body body(emitter, loc, loops);
-  Value state = body.addOut(init, AffineMap::getMultiDimIdentityMap(loops.size(), emitter.getContext())
-                                      .getMajorSubMap(sizes.size()));
+  Value state = body.addOut(
+      init, AffineMap::getMultiDimIdentityMap(loops.size(), emitter.getContext()).getMajorSubMap(sizes.size()));
   SmallVector<Value> indices;
   for (unsigned loop = 0; loop < loops.size(); ++loop)
     indices.push_back(body.getValue(body.getLoop(loop)));

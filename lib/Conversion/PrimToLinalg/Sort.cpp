@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace lamina;
 
-static constexpr StringLiteral kMark = "lamina.sort", kRowMark = "lamina.sort_row";
+static constexpr StringLiteral kSortMark = "lamina.sort", kRowMark = "lamina.sort_row";
 
 /// NaN is the largest.
 Value lamina::goesBefore(OpBuilder &b, Location loc, const SortInfo &info, Value x, Value y) {
@@ -153,7 +153,7 @@ Value lamina::buildSort(OpBuilder &b, Location loc, Value operand, const SortInf
   };
   scf::LoopNest nest = scf::buildLoopNest(b, loc, low, high, step, init, sortRow);
   if (!nest.loops.empty())
-    nest.loops.front()->setAttr(kMark, attributes);
+    nest.loops.front()->setAttr(kSortMark, attributes);
   return nest.results.front();
 }
 
@@ -174,7 +174,7 @@ static std::optional<std::pair<SortInfo, Value>> match(Operation *op, StringRef 
   return std::make_pair(info, operand);
 }
 
-std::optional<std::pair<SortInfo, Value>> lamina::matchSort(Operation *op) { return match(op, kMark); }
+std::optional<std::pair<SortInfo, Value>> lamina::matchSort(Operation *op) { return match(op, kSortMark); }
 std::optional<std::pair<SortInfo, Value>> lamina::matchRowSort(Operation *op) { return match(op, kRowMark); }
 
 /// The elements are read at their indices.

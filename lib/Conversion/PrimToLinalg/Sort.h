@@ -15,8 +15,8 @@ struct SortInfo {
 };
 
 /// The indices that sort a tensor, as i64. If it has rows, dimensions other than `dim` that are not of size 1, they are
-/// the result of an `scf.for` with the attribute `lamina.sort`. The loop that sorts a row has `lamina.sort_row`. `init`,
-/// if given, is overwritten.
+/// the result of an `scf.for` with the attribute `lamina.sort`. The loop that sorts a row has `lamina.sort_row`.
+/// `init`, if given, is overwritten.
 mlir::Value buildSort(mlir::OpBuilder &b, mlir::Location loc, mlir::Value operand, const SortInfo &info,
                       mlir::Value init = nullptr);
 /// If `op` is a loop over rows made by buildSort: what it does, and on which tensor.

@@ -9,6 +9,7 @@ using namespace lamina;
 
 /// The least size that tt.dot takes, and the most elements of its result whose sums a program can keep in registers.
 static constexpr int64_t kLeast = 16, kMostAccumulators = 16384;
+static constexpr int64_t kMaxScoresDepth = 256;
 
 static Value skipExtension(Value value) {
   if (auto extend = value.getDefiningOp<arith::ExtFOp>())
@@ -37,7 +38,7 @@ void ProgramEmitter::padContractions() {
     unsigned counts[2] = {0, 0};
     for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray()))
       if (kind == utils::IteratorType::parallel && lhs.isFunctionOfDim(loop) != rhs.isFunctionOfDim(loop) &&
-          getLoopExtent(op, loop).bound != 1)
+          op.getStaticLoopRanges()[loop] != 1)
         ++counts[rhs.isFunctionOfDim(loop)];
     if (counts[0] <= 1 && counts[1] <= 1)
       minBlock = kLeast;
@@ -113,26 +114,10 @@ AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
     std::swap(counts[0], counts[1]);
   }
 
-  // One element of each contracted dimension but the longest, a block of that, which is the innermost loop.
-  auto lengthOf = [](const Loop &loop) { return loop.extent.bound.value_or(INT64_MAX); };
-  SmallVector<Loop> chunked;
-  for (auto [loop, extent] : contracted)
-    chunked.push_back({loop, extent, 1});
-  auto longest = std::max_element(chunked.begin(), chunked.end(),
-                                  [&](const Loop &a, const Loop &b) { return lengthOf(a) <= lengthOf(b); });
-  std::rotate(longest, longest + 1, chunked.end());
-  chunked.back().chunk = options.depth;
-  if (auto bound = chunked.back().extent.bound; bound && *bound < options.depth)
-    chunked.back().chunk = std::max<int64_t>(kLeast, llvm::PowerOf2Ceil(*bound));
-  Indices loops = given;
   auto type = RankedTensorType::get({counts[0], counts[1]}, sum.getType());
-  SmallVector<Value> carried{blocks.constant(cast<TypedAttr>(Builder(op.getContext()).getZeroAttr(type))).value};
-  // The contracted axis lies between rows and columns, so that neither operand is transposed.
-  double order = nextOrder;
-  nextOrder = (sides[0].back()->order + sides[1].front()->order) / 2;
-  runLoops(chunked, loops, carried, [&](SmallVector<Value> &carried) {
-    nextOrder = order;
-    const Axis *depth = loops[chunked.back().dim].axes.front();
+  Indices loops = given;
+  /// The operands with `depth` between rows and columns, zeros where it is outside its extent.
+  auto multiply = [&](const Axis *depth, Value total) -> Value {
     AxisBlock mask = blocks.getMask(depth);
     Value values[2];
     for (unsigned i = 0; i < 2; ++i) {
@@ -147,10 +132,42 @@ AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
       values[i] = blocks.reshape(blocks.layOut(block, order), shape);
     }
     OpBuilder b = blocks.at(blocks.getLevel());
-    carried = {tt::DotOp::create(b, op.getLoc(), type, values[0], values[1], carried[0])};
-  });
+    return tt::DotOp::create(b, op.getLoc(), type, values[0], values[1], total);
+  };
   SmallVector<const Axis *, 3> axes(sides[0]);
   llvm::append_range(axes, sides[1]);
+  if (AxisBlock index = getOnlineIndex(op, contracted, axes)) {
+    loops[contracted.front().first] = index;
+    AxisBlock start = readOperand(op, *op.getDpsInitOperand(0), given);
+    Value total = blocks.reshape(blocks.layOut(start, axes), {counts[0], counts[1]});
+    return blocks.fromLayout(multiply(index.axes.front(), total), axes);
+  }
+
+  // One element of each contracted dimension but the longest, a block of that, which is the innermost loop.
+  auto lengthOf = [](const Loop &loop) { return loop.extent.bound.value_or(INT64_MAX); };
+  SmallVector<Loop> chunked;
+  for (auto [loop, extent] : contracted)
+    chunked.push_back({loop, extent, 1});
+  auto longest = std::max_element(chunked.begin(), chunked.end(),
+                                  [&](const Loop &a, const Loop &b) { return lengthOf(a) <= lengthOf(b); });
+  std::rotate(longest, longest + 1, chunked.end());
+  // Scores of attention take all of their depth at once.
+  chunked.back().chunk = kernel->hasAttr("kernel.online") ? kMaxScoresDepth : options.depth;
+  if (auto bound = chunked.back().extent.bound; bound && *bound < chunked.back().chunk)
+    chunked.back().chunk = std::max<int64_t>(kLeast, llvm::PowerOf2Ceil(*bound));
+  SmallVector<Value> carried{blocks.constant(cast<TypedAttr>(Builder(op.getContext()).getZeroAttr(type))).value};
+  // The contracted axis lies between rows and columns, so that neither operand is transposed; no two axes of a block
+  // have one place.
+  double order = nextOrder;
+  if (isEarlier(sides[0].back(), sides[1].front()))
+    nextOrder = (sides[0].back()->order + sides[1].front()->order) / 2;
+  else
+    ++order;
+  runLoops(chunked, loops, carried, [&](SmallVector<Value> &carried) {
+    nextOrder = order;
+    const Axis *depth = loops[chunked.back().dim].axes.front();
+    carried = {multiply(depth, carried[0])};
+  });
   AxisBlock result = blocks.fromLayout(carried[0], axes);
   AxisBlock init = readOperand(op, *op.getDpsInitOperand(0), given);
   return matchPattern(init.value, m_PosZeroFloat()) ? result : blocks.make<arith::AddFOp>(init, result);

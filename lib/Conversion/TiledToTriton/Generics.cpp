@@ -26,7 +26,8 @@ unsigned ProgramEmitter::getLevel(ArrayRef<AxisBlock> indices) {
 }
 
 AxisBlock ProgramEmitter::read(Value tensor, const Indices &indices) {
-  return blocks.remember(getKey(tensor, indices), getLevel(indices), [&] { return compute(tensor, indices); });
+  unsigned level = std::max(getLevel(indices), getLoopLevel(tensor));
+  return blocks.remember(getKey(tensor, indices), level, [&] { return compute(tensor, indices); });
 }
 
 static bool isSizeOf(OpFoldResult size, Value tensor, unsigned dim) {
@@ -54,6 +55,8 @@ AxisBlock ProgramEmitter::compute(Value tensor, const Indices &indices) {
   Operation *op = tensor.getDefiningOp();
   if (auto generic = dyn_cast<linalg::GenericOp>(op))
     return readGeneric(generic, cast<OpResult>(tensor).getResultNumber(), indices);
+  if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop->hasAttr("kernel.online"))
+    return readOnline(loop, cast<OpResult>(tensor).getResultNumber(), indices);
   if (auto fill = dyn_cast<linalg::FillOp>(op))
     return getScalar(fill.getInputs().front());
   if (auto cast = dyn_cast<tensor::CastOp>(op))
@@ -140,7 +143,8 @@ AxisBlock ProgramEmitter::readGeneric(linalg::GenericOp op, unsigned result, con
 AxisBlock ProgramEmitter::getBodyValue(linalg::GenericOp op, Value value, const Indices &loops) {
   if (!op.getRegion().isAncestor(value.getParentRegion()))
     return getScalar(value);
-  return blocks.remember(getKey(value, loops), getLevel(loops), [&] { return computeBodyValue(op, value, loops); });
+  unsigned level = std::max(getLevel(loops), getLoopLevel(op->getResult(0)));
+  return blocks.remember(getKey(value, loops), level, [&] { return computeBodyValue(op, value, loops); });
 }
 
 AxisBlock ProgramEmitter::readOperand(linalg::GenericOp op, OpOperand &operand, const Indices &loops) {

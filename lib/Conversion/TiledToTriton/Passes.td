@@ -24,9 +24,9 @@ def ConvertTiledToTriton : Pass<"lamina-convert-tiled-to-triton", "mlir::ModuleO
     are read at different indices, which are computed for each.
   }];
   let options = [
-    Option<"maxElements", "max-elements", "int64_t", "65536", "the most elements of a block">,
-    Option<"chunkElements", "chunk-elements", "int64_t", "2048", "elements of a block inside a loop over chunks">,
-    Option<"depth", "depth", "int64_t", "32", "elements along the contracted dimension in one tt.dot">,
+    Option<"maxElements", "max-elements", "int64_t", "65536", "the most elements of a block: a power of two">,
+    Option<"chunkElements", "chunk-elements", "int64_t", "2048", "elements of a block inside a loop over chunks: a power of two">,
+    Option<"depth", "depth", "int64_t", "32", "elements along the contracted dimension in one tt.dot: a power of two">,
     Option<"indexBits", "index-bits", "int64_t", "32", "bits of indices: 32 or 64">,
   ];
   let statistics = [

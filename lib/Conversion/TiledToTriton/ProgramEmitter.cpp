@@ -148,6 +148,8 @@ AxisBlock ProgramEmitter::getScalar(Value value) {
     }
   } else if (auto least = dyn_cast<affine::AffineMinOp>(op)) {
     result = evaluateLeast(least.getAffineMap(), least.getOperands(), false);
+  } else if (auto most = dyn_cast<affine::AffineMaxOp>(op)) {
+    result = evaluateLeast(most.getAffineMap(), most.getOperands(), false, true);
   } else if (auto size = dyn_cast<tensor::DimOp>(op); size && size.getConstantIndex()) {
     result = getDimExtent(size.getSource(), *size.getConstantIndex()).size;
   } else if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
@@ -193,7 +195,7 @@ AxisBlock ProgramEmitter::evaluate(AffineExpr expr, ArrayRef<AxisBlock> dims, Ar
   }
 }
 
-AxisBlock ProgramEmitter::evaluateLeast(AffineMap map, ValueRange operands, bool skipConstants) {
+AxisBlock ProgramEmitter::evaluateLeast(AffineMap map, ValueRange operands, bool skipConstants, bool isMost) {
   SmallVector<AxisBlock> values;
   for (Value operand : operands)
     values.push_back(getScalar(operand));
@@ -203,7 +205,9 @@ AxisBlock ProgramEmitter::evaluateLeast(AffineMap map, ValueRange operands, bool
       continue;
     ArrayRef<AxisBlock> all(values);
     AxisBlock value = evaluate(expr, all.take_front(map.getNumDims()), all.drop_front(map.getNumDims()));
-    least = least ? blocks.make<arith::MinSIOp>(least, value) : value;
+    if (least)
+      value = isMost ? blocks.make<arith::MaxSIOp>(least, value) : blocks.make<arith::MinSIOp>(least, value);
+    least = value;
   }
   return least;
 }
@@ -341,7 +345,8 @@ void ProgramEmitter::runLoops(ArrayRef<Loop> loops, Indices &indices, SmallVecto
   if (loop.chunk == 1) {
     indices[loop.dim] = start;
   } else {
-    bool isEven = loop.extent.bound && matchPattern(loop.extent.size.value, m_Constant()) && *loop.extent.bound % loop.chunk == 0;
+    bool isEven =
+        loop.extent.bound && matchPattern(loop.extent.size.value, m_Constant()) && *loop.extent.bound % loop.chunk == 0;
     indices[loop.dim] =
         blocks.getIndex(blocks.makeAxis(loop.chunk, nextOrder++, start, isEven ? AxisBlock() : loop.extent.size));
   }

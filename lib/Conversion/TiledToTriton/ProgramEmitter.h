@@ -53,7 +53,8 @@ private:
   AxisBlock getScalar(mlir::Value value);
   AxisBlock getScalar(mlir::OpFoldResult value);
   AxisBlock evaluate(mlir::AffineExpr expr, llvm::ArrayRef<AxisBlock> dims, llvm::ArrayRef<AxisBlock> symbols);
-  AxisBlock evaluateLeast(mlir::AffineMap map, mlir::ValueRange operands, bool skipConstants);
+  /// The least of the map's results, or the greatest.
+  AxisBlock evaluateLeast(mlir::AffineMap map, mlir::ValueRange operands, bool skipConstants, bool isMost = false);
   AxisBlock read(mlir::Value tensor, const Indices &indices);
   AxisBlock compute(mlir::Value tensor, const Indices &indices);
   AxisBlock load(unsigned argument, const Indices &indices);
@@ -71,11 +72,20 @@ private:
   AxisBlock contract(mlir::linalg::GenericOp op, const Indices &loops);
   void padContractions();
 
+  // Online reductions.
+  /// The index of the dimension that an online op reduces; null for other ops.
+  AxisBlock getOnlineIndex(mlir::linalg::GenericOp op, llvm::ArrayRef<std::pair<unsigned, Extent>> reduced,
+                           llvm::ArrayRef<const Axis *> used);
+  AxisBlock readOnline(mlir::scf::ForOp loop, unsigned asked, const Indices &given);
+  /// The number of loops around what `value` of a tiled loop's body depends on.
+  unsigned getLoopLevel(mlir::Value value);
+
   // Reductions, scans and sorts.
   /// Combines the states at all indices of `dims`, which are set in `loops` while `getState` is called.
   llvm::SmallVector<AxisBlock> reduceOver(mlir::Location loc, const Reduction &reduction,
                                           llvm::ArrayRef<std::pair<unsigned, Extent>> dims, Indices &loops,
-                                          llvm::function_ref<llvm::SmallVector<AxisBlock>()> getState);
+                                          llvm::function_ref<llvm::SmallVector<AxisBlock>()> getState,
+                                          mlir::linalg::GenericOp op = nullptr);
   llvm::SmallVector<AxisBlock> widenBooleans(llvm::ArrayRef<AxisBlock> state);
   void combineAlong(mlir::Location loc, const Reduction &reduction, const Axis *axis,
                     llvm::SmallVector<AxisBlock> &state);
@@ -118,6 +128,9 @@ private:
   /// The least size of an axis: tt.dot's, in a kernel with contractions.
   int64_t minBlock = 1;
   double nextOrder = 0;
+  /// The block of the reduced dimension in the present online loop.
+  const Axis *onlineAxis = nullptr;
+  llvm::DenseMap<mlir::Operation *, unsigned> loopLevels, valueLevels;
   /// The condition of the branches around what is being computed; where it is false, nothing is loaded.
   AxisBlock guard;
   /// Totals, over the chunks before the present one, of scans along the axis of a loop's chunks; and then with it.

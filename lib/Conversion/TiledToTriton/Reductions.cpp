@@ -114,9 +114,10 @@ AxisBlock ProgramEmitter::reduce(linalg::GenericOp op, unsigned result, Indices 
   for (unsigned loop = 0; loop < loops.size(); ++loop)
     if (!loops[loop])
       dims.push_back({loop, getLoopExtent(op, loop)});
-  SmallVector<AxisBlock> state = reduceOver(op.getLoc(), *reduction, dims, loops, [&] {
+  auto getState = [&] {
     return llvm::map_to_vector(reduction->element, [&](Value value) { return getBodyValue(op, value, loops); });
-  });
+  };
+  SmallVector<AxisBlock> state = reduceOver(op.getLoc(), *reduction, dims, loops, getState, op);
   AxisBlock total = state[reduction->result];
   if (state.size() != 1)
     return total;
@@ -177,13 +178,18 @@ AxisBlock ProgramEmitter::scanAlong(Location loc, const Reduction &reduction, co
 
 SmallVector<AxisBlock> ProgramEmitter::reduceOver(Location loc, const Reduction &reduction,
                                                   ArrayRef<std::pair<unsigned, Extent>> dims, Indices &loops,
-                                                  llvm::function_ref<SmallVector<AxisBlock>()> getState) {
+                                                  llvm::function_ref<SmallVector<AxisBlock>()> getState,
+                                                  linalg::GenericOp op) {
   SmallVector<AxisBlock> given;
   for (const AxisBlock &loop : loops)
     if (loop)
       given.push_back(loop);
   SmallVector<const Axis *, 3> kept = blocks.join(given);
-  SmallVector<Loop> chunked = choose(dims, kept, loops);
+  SmallVector<Loop> chunked;
+  if (AxisBlock index = op ? getOnlineIndex(op, dims, kept) : AxisBlock())
+    loops[dims.front().first] = index;
+  else
+    chunked = choose(dims, kept, loops);
 
   // The state of the elements at the present indices: the identity where they are outside their extents.
   auto getElement = [&](SmallVector<const Axis *, 3> &axes) {

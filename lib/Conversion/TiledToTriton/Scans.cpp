@@ -1,7 +1,7 @@
-// Scans and sorts along a dimension: tt.scan over blocks, with a total that is carried from chunk to chunk; comparisons of
-// all pairs.
-#include "lib/Conversion/PrimToLinalg/Scan.h"
+// Scans and sorts along a dimension: tt.scan over blocks, with a total that is carried from chunk to chunk; comparisons
+// of all pairs.
 #include "lib/Conversion/PrimToLinalg/ScalarBody.h"
+#include "lib/Conversion/PrimToLinalg/Scan.h"
 #include "lib/Conversion/PrimToLinalg/Sort.h"
 #include "lib/Conversion/TiledToTriton/ProgramEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,8 +33,8 @@ static AxisBlock castFloats(BlockBuilder &blocks, const AxisBlock &block, Type t
   });
 }
 
-/// At an axis over all of the dimension, or over a chunk of a loop that carries the total: tt.scan. At any other index the
-/// elements up to it are combined.
+/// At an axis over all of the dimension, or over a chunk of a loop that carries the total: tt.scan. At any other index
+/// the elements up to it are combined.
 AxisBlock ProgramEmitter::readScan(Operation *op, const ScanInfo &info, Value operand, const Indices &indices) {
   Type wide = getComputeType(info.elementType), narrow = getScalarType(info.elementType);
   Reduction reduction = getReduction(op->getContext(), op->getLoc(), info.combiner, info.elementType);
@@ -80,10 +80,10 @@ AxisBlock ProgramEmitter::readScan(Operation *op, const ScanInfo &info, Value op
     loops.push_back(at);
     std::pair<unsigned, Extent> dim(info.dim, getDimExtent(operand, info.dim));
     result = reduceOver(op->getLoc(), reduction, dim, loops, [&]() -> SmallVector<AxisBlock> {
-      AxisBlock upTo = blocks.apply({loops[info.dim], blocks.castInteger(at, blocks.indexType)},
-                                    [&](OpBuilder &b, ValueRange x) {
-                                      return arith::CmpIOp::create(b, blocks.loc, arith::CmpIPredicate::sle, x[0], x[1]);
-                                    });
+      AxisBlock upTo =
+          blocks.apply({loops[info.dim], blocks.castInteger(at, blocks.indexType)}, [&](OpBuilder &b, ValueRange x) {
+            return arith::CmpIOp::create(b, blocks.loc, arith::CmpIPredicate::sle, x[0], x[1]);
+          });
       Indices inner(loops);
       inner.pop_back();
       return {blocks.select(upTo, getElement(inner), identity)};
@@ -99,8 +99,8 @@ AxisBlock ProgramEmitter::readSort(Operation *op, const SortInfo &info, Value op
   Type wide = getComputeType(info.elementType), i64 = IntegerType::get(op->getContext(), 64);
   Reduction sum = getReduction(op->getContext(), loc, prim::Combiner::sum, i64);
   auto compare = [&](arith::CmpIPredicate predicate, const AxisBlock &x, const AxisBlock &y) {
-    return blocks.apply({x, y},
-                        [&](OpBuilder &b, ValueRange v) { return arith::CmpIOp::create(b, loc, predicate, v[0], v[1]); });
+    return blocks.apply(
+        {x, y}, [&](OpBuilder &b, ValueRange v) { return arith::CmpIOp::create(b, loc, predicate, v[0], v[1]); });
   };
   auto isBefore = [&](const AxisBlock &x, const AxisBlock &y) {
     return blocks.apply({x, y}, [&](OpBuilder &b, ValueRange v) { return goesBefore(b, loc, info, v[0], v[1]); });

@@ -1,9 +1,9 @@
 // From a module in the LLVM dialect to LLVM IR, assembly text or objects for a CPU.
 #include "lib/Target/CPU/Compile.h"
-#include "lib/Target/CPU/MatrixUnit.h"
-#include "lib/Support/ResidentPages.h"
 #include "lib/Support/CrashRecovery.h"
+#include "lib/Support/ResidentPages.h"
 #include "lib/Target/CPU/MaskedStores.h"
+#include "lib/Target/CPU/MatrixUnit.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"

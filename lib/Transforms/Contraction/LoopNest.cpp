@@ -214,8 +214,8 @@ void LoopNest::columns(const Bases &bases, Index begin, Index end, const Registe
         rows = K;
       else if (!known || *known % depth != 0)
         rows = e.min(rows, e.sub(K, row));
-      PackRequest request{problem, bases.b, schedule.n,  schedule.k, column,
-                          count,   row,     rows, together, wholePanels, packed};
+      PackRequest request{problem, bases.b, schedule.n, schedule.k,  column, count,
+                          row,     rows,    together,   wholePanels, packed};
       switch (schedule.access) {
       case Access::Rows:
         packRows(e, request, schedule.lanes);
@@ -338,12 +338,11 @@ TileMemory LoopNest::matrixRows(Value a, bool contiguous, Index aStart, Index aP
     return copyRows();
   if (wholeTiles(tile.rows) && knownDepth)
     return direct();
-  Value whole = arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::sle,
-                                      e.value(e.add(row, e.constant(tile.rows))), e.value(M));
+  Value whole = arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::sle, e.value(e.add(row, e.constant(tile.rows))),
+                                      e.value(M));
   if (!knownDepth) {
     Value rest = e.value(e.rem(depth, e.constant(kTileDepth)));
-    Value even =
-        arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::eq, rest, e.value(e.constant(0)));
+    Value even = arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::eq, rest, e.value(e.constant(0)));
     whole = arith::AndIOp::create(e.b, e.loc, whole, even);
   }
   Type index = e.b.getIndexType();

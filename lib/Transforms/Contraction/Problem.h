@@ -44,7 +44,8 @@ struct Problem {
   void merge(Emitter &e, llvm::SmallVector<unsigned> &group, unsigned outer, unsigned inner);
   /// Merges loops of one group that are contiguous together in every operand.
   void collapse(Emitter &e);
-  /// Recognises a B that lies in panels by its strides, and makes its columns one loop; its rows are the last loop of k.
+  /// Recognises a B that lies in panels by its strides, and makes its columns one loop; its rows are the last loop of
+  /// k.
   void findPanels(Emitter &e, int64_t lanes);
   /// Whether `outer` and `inner` walk through `operand` as one loop does.
   bool mergeable(const Operand &operand, unsigned outer, unsigned inner) const;

@@ -59,8 +59,7 @@ static unsigned largest(const Problem &problem, ArrayRef<unsigned> loops) {
   return best;
 }
 
-Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t vectorBits,
-                                           bool matrixUnit) {
+Schedule lamina::contraction::makeSchedule(Emitter &e, Problem &problem, int64_t vectorBits, bool matrixUnit) {
   problem.collapse(e);
   Schedule schedule;
   schedule.lanes = vectorBits / problem.accumulator.getIntOrFloatBitWidth();

@@ -120,8 +120,7 @@ std::optional<std::pair<Value, Value>> matchGuard(Value value, Value x, int64_t 
   if (!compare || compare.getComparison() != Comparison::eq)
     return std::nullopt;
   std::optional<APFloat> bound = getSplat(compare.getRhs());
-  if (!bound || !bound->isInfinity() || !bound->isNegative() ||
-      !isReduction(compare.getLhs(), Combiner::max, x, along))
+  if (!bound || !bound->isInfinity() || !bound->isNegative() || !isReduction(compare.getLhs(), Combiner::max, x, along))
     return std::nullopt;
   return std::make_pair(select->getOperand(1), select->getOperand(2));
 }
@@ -152,8 +151,7 @@ std::optional<Softmax> matchSoftmax(Value value, ArrayRef<int64_t> shape, int64_
       return std::nullopt;
     denominator = guard->second;
   }
-  if (!isReduction(shift, Combiner::max, found.x, *along) ||
-      !isReduction(denominator, Combiner::sum, exp, *along))
+  if (!isReduction(shift, Combiner::max, found.x, *along) || !isReduction(denominator, Combiner::sum, exp, *along))
     return std::nullopt;
   return found;
 }
@@ -219,8 +217,8 @@ struct DeriveAttention : lamina::impl::DeriveAttentionBase<DeriveAttention> {
     const llvm::fltSemantics &single = APFloat::IEEEsingle();
     Value max = reduce(x, Combiner::max);
     Value infinite = splat(max, APFloat::getInf(single, /*Negative=*/true));
-    Value masked = CompareOp::create(b, loc, cast<RankedTensorType>(max.getType()).clone(b.getI1Type()),
-                                     Comparison::eq, max, infinite);
+    Value masked = CompareOp::create(b, loc, cast<RankedTensorType>(max.getType()).clone(b.getI1Type()), Comparison::eq,
+                                     max, infinite);
     Value shift = SelectOp::create(b, loc, max.getType(), masked, splat(max, APFloat::getZero(single)), max);
     SmallVector<int64_t> rowDims;
     for (int64_t i = 0; i < static_cast<int64_t>(getShape(x).size()); ++i)
@@ -241,7 +239,8 @@ struct DeriveAttention : lamina::impl::DeriveAttentionBase<DeriveAttention> {
       e = ReshapeOp::create(b, loc, weights.getType(), e, AffineMapAttr());
       SmallVector<int64_t> rows(getShape(weights));
       rows.erase(rows.begin() + contracted);
-      denominator = ReshapeOp::create(b, loc, RankedTensorType::get(rows, b.getF32Type()), denominator, AffineMapAttr());
+      denominator =
+          ReshapeOp::create(b, loc, RankedTensorType::get(rows, b.getF32Type()), denominator, AffineMapAttr());
     }
     auto product = cast<DotGeneralOp>(b.clone(*dot));
     product->setOperand(0, e);

@@ -155,9 +155,8 @@ bool Grouping::isLegal(ArrayRef<Operation *> members, ArrayRef<ArrayRef<Operatio
     bool hasRows = llvm::any_of(members, [](Operation *op) { return isOnline(op) || isScores(op); });
     for (Operation *op : members) {
       Factors::List own = spaceOf(op);
-      if (llvm::none_of(spaces, [&](const Factors::List &space) {
-            return hasRows ? llvm::includes(space, own) : space == own;
-          }))
+      if (llvm::none_of(
+              spaces, [&](const Factors::List &space) { return hasRows ? llvm::includes(space, own) : space == own; }))
         return false;
     }
     // What has the columns of a product of online sums is read within the kernel only.

@@ -1,8 +1,7 @@
 // KernelGraph: building the graph of a kernel and relating the dimensions of its values.
 #include "lib/Transforms/Fusion/KernelGraph.h"
-#include "lib/Transforms/Fusion/Online.h"
-#include "lib/Transforms/Fusion/SortedValues.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Transforms/Fusion/Online.h"
 #include "lib/Transforms/Fusion/SortedValues.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -42,16 +41,6 @@ OpRole lamina::getRole(Operation *op) {
   if (op->hasTrait<OpTrait::Elementwise>())
     return countMemorylessOps(op, kMaxFreeOps) ? OpRole::Free : OpRole::Elementwise;
   return OpRole::Reader;
-}
-
-Exprs lamina::getRowMajorStrides(ArrayRef<AffineExpr> sizes, MLIRContext *context) {
-  Exprs strides(sizes.size());
-  AffineExpr stride = getAffineConstantExpr(1, context);
-  for (int64_t i = sizes.size() - 1; i >= 0; --i) {
-    strides[i] = stride;
-    stride = simplifySize(stride * sizes[i]);
-  }
-  return strides;
 }
 
 static bool isOne(AffineExpr expr) {

@@ -76,8 +76,5 @@ private:
   bool valid = true;
 };
 
-/// Row-major strides of a shape.
-Exprs getRowMajorStrides(llvm::ArrayRef<mlir::AffineExpr> sizes, mlir::MLIRContext *context);
-
 } // namespace lamina
 #endif

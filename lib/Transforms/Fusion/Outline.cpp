@@ -1,8 +1,7 @@
 // Outline: from a group of ops to a kernel.func and the launch of it.
 #include "lib/Transforms/Fusion/Outline.h"
-#include "lib/Transforms/Fusion/Online.h"
-#include "lib/Transforms/Fusion/SortedValues.h"
 #include "dialects/Prim/Prim.h"
+#include "lib/Transforms/Fusion/Online.h"
 #include "lib/Transforms/Fusion/SortedValues.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SmallSet.h"

@@ -29,7 +29,7 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
     ListOption<"packWidths", "pack-widths", "int64_t",
       "widths of the column panels into which constant right operands of contractions are copied once; none: no copies">,
     ListOption<"packTileWidths", "pack-tile-widths", "int64_t",
-      "the same for bf16 on a matrix unit, where two rows alternate in a panel; none: as for other types">
+      "widths of the panels of bf16 constants for a matrix unit, where two rows alternate; none: as for other types">
   ];
   let statistics = [
     Statistic<"numKernels", "kernels", "distinct kernels">,
@@ -71,7 +71,7 @@ def SplitReductions : InterfacePass<"lamina-split-reductions", "::mlir::Function
   }];
   let options = [
     Option<"minParallelism", "min-parallelism", "int64_t", "8", "kept elements below which a reduction is split">,
-    Option<"minElements", "min-elements", "int64_t", "32768", "elements of the operand below which it is not">,
+    Option<"minElements", "min-elements", "int64_t", "32768", "elements of the operand below which a reduction is left whole">,
     Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dynamic dimension">
   ];
   let statistics = [Statistic<"numSplit", "split", "reductions split">];

@@ -35,7 +35,8 @@ Value lamina::math::divideByInvariant(arith::DivFOp op) {
   Emitter e(b, op.getLoc(), type);
   Value a = op.getLhs(), d = op.getRhs(), bits = e.bits(a);
   // Exact zeros are safe and common: masked attention is full of them.
-  Value unsafe = e.andI(outside(e, bits, kDividendMin, kDividendMax), e.compare(CmpIPredicate::ne, bits, e.constant(0)));
+  Value unsafe =
+      e.andI(outside(e, bits, kDividendMin, kDividendMax), e.compare(CmpIPredicate::ne, bits, e.constant(0)));
   Value any = vector::ReductionOp::create(b, op.getLoc(), vector::CombiningKind::OR, unsafe);
   Value slow = arith::OrIOp::create(b, op.getLoc(), any, unsafeDivisor);
   auto branch = scf::IfOp::create(b, op.getLoc(), TypeRange{type}, slow, /*withElseRegion=*/true);

@@ -4,7 +4,7 @@
 include "mlir/Pass/PassBase.td"
 
 def ExpandMath : Pass<"lamina-expand-math", "mlir::ModuleOp"> {
-  let summary = "Replace math ops on f32 by polynomials and other transcendental ones by calls of libm";
+  let summary = "replace math ops on f32 by polynomials, and other transcendental ones by calls of libm";
   let description = [{
     Each function becomes straight-line code of arith, math.fma and vector ops, the same for a scalar as for each lane of a
     vector, so that a remainder computed by scalars has the bits that a vector would give. No fast-math flag is used or

@@ -184,9 +184,9 @@ Value Planner::destination(OpBuilder &builder, OpResult result) {
   if (Value memory = resultMemory.lookup(result)) {
     if (memory.getType() == type)
       return memory;
-    Exprs shape(sizes.getSizes(result)), strides = getContiguousStrides(shape, context);
+    Exprs shape(sizes.getSizes(result));
     return kernel::ViewOp::create(builder, result.getLoc(), type, memory, getExprs(context, ArrayRef<int64_t>{0}),
-                                  getExprs(context, shape), getExprs(context, strides));
+                                  getExprs(context, shape), getExprs(context, getRowMajorStrides(shape, context)));
   }
   auto zero = getExprs(context, ArrayRef<int64_t>{0});
   return kernel::AllocOp::create(builder, result.getLoc(), type, builder.getI64IntegerAttr(0), zero, zero);

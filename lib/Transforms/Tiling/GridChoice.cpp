@@ -29,8 +29,8 @@ public:
     keepShared();
     if (target.blockTiles)
       tileBlocks();
-    else if (func->hasAttr("kernel.online"))
-      tileOnline(findMarked("lamina.contraction"));
+    else if (linalg::LinalgOp op = findMarked("lamina.contraction"); op && func->hasAttr("kernel.online"))
+      tileOnline(op);
     else if (linalg::LinalgOp op = findMarked("lamina.convolution"))
       tileConvolution(op);
     else if (linalg::LinalgOp op = findMarked("lamina.contraction"))
@@ -39,11 +39,16 @@ public:
       tileReduction();
     else
       tilePointwise();
-    // A dimension of one tile is no grid dimension.
-    llvm::erase_if(grid, [](const GridDim &dim) {
+    // A dimension of one tile is no grid dimension; but an online kernel has a program's loop even if it is one.
+    auto isOneTile = [](const GridDim &dim) {
       auto size = dyn_cast<AffineConstantExpr>(dim.size);
       return dim.tile == 0 || (size && size.getValue() != 0 && dim.tile >= size.getValue());
-    });
+    };
+    bool isOnline = func->hasAttr("kernel.online") && !grid.empty() && llvm::all_of(grid, isOneTile);
+    if (isOnline)
+      grid.erase(grid.begin(), grid.end() - 1);
+    else
+      llvm::erase_if(grid, isOneTile);
     if (target.blockTiles)
       for (GridDim &dim : grid)
         dim.tile = llvm::bit_floor(static_cast<uint64_t>(dim.tile));
@@ -299,8 +304,8 @@ void Chooser::tileOnline(linalg::LinalgOp op) {
                           static_cast<uint64_t>(least), static_cast<uint64_t>(most));
 }
 
-/// Matrix products: 64 rows by 64 columns of one batch entry; a convolution is one of output channels by places. Else as
-/// for other targets, with tiles rounded down to powers of two.
+/// Matrix products: 64 rows by 64 columns of one batch entry; a convolution is one of output channels by places. Else
+/// as for other targets, with tiles rounded down to powers of two.
 void Chooser::tileBlocks() {
   constexpr int64_t kContractionTile = 64, kLeastChannels = 16;
   linalg::LinalgOp op = findMarked("lamina.contraction"), convolution = findMarked("lamina.convolution");

@@ -19,7 +19,7 @@ public:
                 ArrayRef<ClassTile> tiles)
       : func(func), classes(classes), puller(puller), builder(builder), tiles(tiles) {}
 
-  void run(int64_t block);
+  void run(int64_t block, bool wholeBlocks);
 
 private:
   struct Total {
@@ -45,8 +45,9 @@ private:
   }
   Tile getValueTile(Value value);
   Tile getLoops(linalg::LinalgOp op, OpFoldResult offset, OpFoldResult size);
+  SmallVector<Attribute> getPlaces();
   OpFoldResult getExtent();
-  std::pair<OpFoldResult, OpFoldResult> getRange();
+  std::pair<OpFoldResult, OpFoldResult> getRange(int64_t multiple);
   std::pair<Value, Value> combineMax(Value before, Value ofBlock);
   Value scale(Value sum, const Total &of, Value factor, const Total &max);
 
@@ -119,8 +120,9 @@ OpFoldResult OnlineEmitter::getExtent() {
   llvm_unreachable("a reduced dimension is some operand's");
 }
 
-/// The part of the reduced dimension that a mask made of indices leaves some row of this program.
-std::pair<OpFoldResult, OpFoldResult> OnlineEmitter::getRange() {
+/// The part of the reduced dimension that a mask made of indices leaves some row of this program, begin and end rounded
+/// to a multiple: what lies beyond is masked all the same.
+std::pair<OpFoldResult, OpFoldResult> OnlineEmitter::getRange(int64_t multiple) {
   MLIRContext *context = builder.getContext();
   Location loc = func.getLoc();
   auto max = llvm::find_if(totals, [](const Total &total) { return total.isMax; });
@@ -161,6 +163,16 @@ std::pair<OpFoldResult, OpFoldResult> OnlineEmitter::getRange() {
     else
       begin = affine::makeComposedFoldedAffineMax(builder, loc, choices, operands);
   }
+  if (multiple > 1) {
+    AffineExpr d = getAffineDimExpr(0, context), s = getAffineSymbolExpr(0, context),
+               zero = getAffineConstantExpr(0, context);
+    auto map = [&](ArrayRef<AffineExpr> exprs) { return AffineMap::get(1, 1, exprs, context); };
+    OpFoldResult extent = getExtent();
+    begin =
+        affine::makeComposedFoldedAffineApply(builder, loc, map({d.floorDiv(multiple) * multiple}), {begin, extent});
+    end = affine::makeComposedFoldedAffineMax(builder, loc, map({d, zero}), {end, extent});
+    end = affine::makeComposedFoldedAffineMin(builder, loc, map({d.ceilDiv(multiple) * multiple, s}), {end, extent});
+  }
   return {begin, end};
 }
 
@@ -170,7 +182,8 @@ std::pair<Value, Value> OnlineEmitter::combineMax(Value before, Value ofBlock) {
   Location loc = before.getLoc();
   auto type = cast<RankedTensorType>(before.getType());
   AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  Value place = tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, before), type.getElementType());
+  Value place =
+      tensor::EmptyOp::create(builder, loc, tensor::getMixedSizes(builder, loc, before), type.getElementType());
   SmallVector<utils::IteratorType> kinds(type.getRank(), utils::IteratorType::parallel);
   auto body = [](OpBuilder &b, Location loc, ValueRange args) {
     auto constant = [&](double number) -> Value {
@@ -183,8 +196,8 @@ std::pair<Value, Value> OnlineEmitter::combineMax(Value before, Value ofBlock) {
     factor = arith::SelectOp::create(b, loc, empty, constant(0.0), factor);
     linalg::YieldOp::create(b, loc, ValueRange{factor, after});
   };
-  auto op = linalg::GenericOp::create(builder, loc, TypeRange{type, type}, ValueRange{ofBlock}, ValueRange{place, before},
-                                      SmallVector<AffineMap>(3, identity), kinds, body);
+  auto op = linalg::GenericOp::create(builder, loc, TypeRange{type, type}, ValueRange{ofBlock},
+                                      ValueRange{place, before}, SmallVector<AffineMap>(3, identity), kinds, body);
   return {op.getResult(1), op.getResult(0)};
 }
 
@@ -207,7 +220,26 @@ Value OnlineEmitter::scale(Value sum, const Total &of, Value factor, const Total
       .getResult(0);
 }
 
-void OnlineEmitter::run(int64_t block) {
+/// Of each total, which of the widest one's dimensions its dimensions are.
+SmallVector<Attribute> OnlineEmitter::getPlaces() {
+  SmallVector<unsigned> space;
+  SmallVector<Attribute> places;
+  for (bool isCollected : {false, true})
+    for (const Total &total : totals) {
+      SmallVector<int64_t> dims;
+      for (unsigned dim = 0; dim < total.tile.sizes.size(); ++dim) {
+        unsigned dimClass = classes.getClass(total.value(), dim);
+        if (!llvm::is_contained(space, dimClass))
+          space.push_back(dimClass);
+        dims.push_back(llvm::find(space, dimClass) - space.begin());
+      }
+      if (isCollected)
+        places.push_back(builder.getDenseI64ArrayAttr(dims));
+    }
+  return places;
+}
+
+void OnlineEmitter::run(int64_t block, bool wholeBlocks) {
   collect();
   if (totals.empty())
     return; // there is but one term
@@ -215,21 +247,20 @@ void OnlineEmitter::run(int64_t block) {
   SmallVector<Value> starts;
   for (const Total &total : totals)
     starts.push_back(puller.makeInit(total.value(), total.tile));
-  auto [begin, end] = getRange();
+  auto [begin, end] = getRange(wholeBlocks ? block : 1);
   auto index = [&](OpFoldResult value) { return getValueOrCreateConstantIndexOp(builder, loc, value); };
-  auto loop = scf::ForOp::create(builder, loc, index(begin), index(end),
-                                 index(builder.getIndexAttr(block)), starts);
+  auto loop = scf::ForOp::create(builder, loc, index(begin), index(end), index(builder.getIndexAttr(block)), starts);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     OpFoldResult offset = loop.getInductionVar(), size = builder.getIndexAttr(block);
-    auto first = getConstantIntValue(begin), last = getConstantIntValue(end);
-    if (!first || !last || (*last - *first) % block != 0) {
+    // Whole blocks of a dimension that they divide need no masks for tails.
+    auto first = getConstantIntValue(begin), last = getConstantIntValue(wholeBlocks ? getExtent() : end);
+    if ((!first && !wholeBlocks) || !last || (*last - (wholeBlocks ? 0 : *first)) % block != 0) {
       AffineExpr d, s;
       bindDims(builder.getContext(), d);
       bindSymbols(builder.getContext(), s);
-      AffineMap least =
-          AffineMap::get(1, 1, {builder.getAffineConstantExpr(block), s - d}, builder.getContext());
+      AffineMap least = AffineMap::get(1, 1, {builder.getAffineConstantExpr(block), s - d}, builder.getContext());
       size = affine::makeComposedFoldedAffineMin(builder, loc, least, {offset, end});
     }
     // Tiles of a block are no use after the loop.
@@ -248,6 +279,7 @@ void OnlineEmitter::run(int64_t block) {
         if (!totals[i].isMax)
           inits[totals[i].result] = factor ? scale(carried[i], totals[i], factor, *max) : carried[i];
       Operation *clone = inner.makeLinalg(op, loops, inits);
+      clone->setAttr("kernel.online", builder.getUnitAttr());
       for (unsigned i = first; i < last; ++i) {
         Value result = clone->getResult(totals[i].result);
         if (totals[i].isMax) {
@@ -261,6 +293,7 @@ void OnlineEmitter::run(int64_t block) {
     }
     scf::YieldOp::create(builder, loc, carried);
   }
+  loop->setAttr("kernel.online", builder.getArrayAttr(getPlaces()));
   for (auto [total, result] : llvm::zip_equal(totals, loop.getResults()))
     puller.setTile(total.value(), total.tile, result);
 }
@@ -268,6 +301,6 @@ void OnlineEmitter::run(int64_t block) {
 } // namespace
 
 void lamina::emitOnlineReductions(kernel::FuncOp func, DimClasses &classes, TilePuller &puller, OpBuilder &builder,
-                                  ArrayRef<ClassTile> tiles, int64_t block) {
-  OnlineEmitter(func, classes, puller, builder, tiles).run(block);
+                                  ArrayRef<ClassTile> tiles, int64_t block, bool wholeBlocks) {
+  OnlineEmitter(func, classes, puller, builder, tiles).run(block, wholeBlocks);
 }

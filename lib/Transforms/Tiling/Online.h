@@ -14,14 +14,15 @@ struct ClassTile {
 };
 
 /// Emits the reductions of a kernel marked `kernel.online` as one loop over blocks of `block` elements of the dimension
-/// that they reduce, with the results so far carried from block to block, and gives `puller` their tiles.
+/// that they reduce (all at multiples of it, if `wholeBlocks`), with the results so far carried from block to block,
+/// and gives `puller` their tiles.
 ///
 /// Per block: the maximum m' of the maximum so far m and the block's; what was summed so far is scaled by exp(m - m');
 /// then the block's terms, which are linear in exp(x - m'), are added.
 /// Source: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al., "FlashAttention",
 /// 2022.
 void emitOnlineReductions(kernel::FuncOp func, DimClasses &classes, TilePuller &puller, mlir::OpBuilder &builder,
-                          llvm::ArrayRef<ClassTile> tiles, int64_t block);
+                          llvm::ArrayRef<ClassTile> tiles, int64_t block, bool wholeBlocks);
 
 } // namespace lamina
 #endif

@@ -151,7 +151,7 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
       puller.setDestination(result, tile, place);
     }
     if (func->hasAttr("kernel.online"))
-      emitOnlineReductions(func, classes, puller, builder, taken, onlineElements);
+      emitOnlineReductions(func, classes, puller, builder, taken, onlineElements, blockTiles);
     SmallVector<Value> parts;
     for (auto [result, tile] : llvm::zip_equal(results, tiles))
       parts.push_back(puller.getTile(result, tile));

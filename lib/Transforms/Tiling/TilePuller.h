@@ -28,7 +28,8 @@ public:
   void setTile(mlir::Value value, const Tile &tile, mlir::Value result) { known[value].push_back({tile, result}); }
   /// What the reduction or contraction that makes `value` starts from, for a tile of it.
   mlir::Value makeInit(mlir::Value value, const Tile &tile);
-  /// The op on a box of its loops; its results start from `inits`, or where these are null from what the op's start from.
+  /// The op on a box of its loops; its results start from `inits`, or where these are null from what the op's start
+  /// from.
   mlir::Operation *makeLinalg(mlir::linalg::LinalgOp op, const Tile &loops, llvm::ArrayRef<mlir::Value> inits = {});
   /// Sets the sizes that are null to those of whole loops.
   void completeLoops(mlir::linalg::LinalgOp op, Tile &loops);

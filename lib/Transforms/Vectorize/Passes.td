@@ -31,7 +31,7 @@ def VectorizeLoops : Pass<"lamina-vectorize-loops"> {
     Left alone: ops on tensors, and operands whose layout is not strided.
   }];
   let options = [
-    Option<"vectorBits", "vector-bits", "int64_t", "512", "bits of a vector register">,
+    Option<"vectorBits", "vector-bits", "int64_t", "512", "bits of a vector register: 512, 256 or 128">,
     Option<"unroll", "unroll", "int64_t", "4", "registers processed in one step, while the values of a body fit in registers">
   ];
   let statistics = [

@@ -180,6 +180,8 @@ def _summary(source: Source, target: str, progress: Progress) -> str:
         main = binary.entries["main"]
         rows.append(["kernels", str(len(program.kernels))])
         rows.append(["launches", str(len(main.launches))])
+        if executable.init_kernels:
+            rows.append(["kernels of init", f"{len(executable.init_kernels)}, run once, which fold or pack weights"])
         rows.append(["code", bytes_text(sum(map(len, binary.objects)))])
         rows.append(["arena", _size_text(main.arena)])
     for chip, kernels in getattr(executable, "report", {}).items():

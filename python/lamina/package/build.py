@@ -114,6 +114,11 @@ class CUDAExecutable:
 
     def __init__(self, program: Program, images: dict[str, Image]):
         self.program = program
+        self.constants = {
+            argument.constant: program.tensors[argument.constant]
+            for argument in program.arguments
+            if argument.constant is not None
+        }
         self.images = images
         self.driver: Optional[Driver] = None
 
@@ -255,7 +260,7 @@ class CUDAExecutable:
             if key is not None
         }
         tensors = {
-            f"constant/{argument.constant}": self.program.tensors[argument.constant]
+            f"constant/{argument.constant}": self.constants[argument.constant]
             .detach()
             .permute(argument.permutation)
             .contiguous()

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from lamina import cache
-from lamina.compiler import copy_module, run_passes
+from lamina.compiler import copy_module
 from lamina.errors import CompileError
 from lamina.logging import get_logger, timed
+from lamina.targets.phases import PhasedTarget, fused_passes
 
 if TYPE_CHECKING:
     from lamina.frontend.program import Program
 
 log = get_logger("cpu")
-_PHASE_LOGS = {"fused": "fusion", "planned": "planning", "tiled": "tiling"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class CPUDescription:
         cores: that this process may use.
         l1, l2, l3: bytes of data cache that one core sees.
         matrix_unit: whether it has AMX tiles for bf16.
+        size_hint: the size assumed for a dimension of which nothing is known.
     """
 
     name: str
@@ -46,6 +47,7 @@ class CPUDescription:
     l2: int = 1 << 20
     l3: int = 8 << 20
     matrix_unit: bool = False
+    size_hint: int = 128
 
     @staticmethod
     @functools.cache
@@ -194,7 +196,7 @@ def _code_generation() -> Iterator[None]:
         raise CompileError.from_diagnostics(str(error), "no code could be generated") from error
 
 
-class CPUTarget:
+class CPUTarget(PhasedTarget):
     """The target named ``cpu``.
 
     Args:
@@ -217,19 +219,13 @@ class CPUTarget:
         clean = "canonicalize,cse"
         lanes = d.vector_bits // 32
         tile = f"vector-lanes={lanes} l2-bytes={d.l2} threads={d.cores}"
-        parallel = f"min-parallelism={4 * d.cores}"
-        fuse = f"{parallel} pack-widths={','.join(str(lanes * n) for n in (3, 4, 2, 1))}"
+        pack = f"pack-widths={','.join(str(lanes * n) for n in (3, 4, 2, 1))}"
         contract = f"vector-bits={d.vector_bits} block-bytes={d.l2 // 4}"
         if d.matrix_unit:
-            fuse += " pack-tile-widths=32,16"
+            pack += " pack-tile-widths=32,16"
             contract += " matrix-unit=true"
         return [
-            (
-                "fused",
-                # Canonicalisation would join split reductions again.
-                f"func.func(lamina-simplify-reshapes,lamina-derive-attention),{clean},lamina-hoist-constants,"
-                f"func.func(lamina-split-reductions{{{parallel}}}),lamina-fuse-kernels{{{fuse}}}",
-            ),
+            ("fused", fused_passes(4 * d.cores, d.size_hint, pack)),
             ("planned", "lamina-plan-memory"),
             ("linalg", f"kernel.func(lamina-convert-prim-to-linalg,{clean})"),
             ("tiled", f"kernel.func(lamina-tile-kernels{{{tile}}},{clean})"),
@@ -241,19 +237,6 @@ class CPUTarget:
             ),
             ("llvm", "lamina-cpu-to-llvm"),
         ]
-
-    def lower(self, module: Any, after: str = "prim", until: str = "llvm") -> Iterator[str]:
-        """Takes a module from the phase `after` to the phase `until`, in place; yields the name of each phase reached.
-
-        Raises:
-            CompileError: a pass failed; after a crash the module's context is lost.
-        """
-        phases = self.phases()
-        names = ["prim", *(name for name, _ in phases)]
-        for name, passes in phases[names.index(after) : names.index(until)]:
-            with timed(get_logger(_PHASE_LOGS.get(name, "cpu")), f"phase {name}"):
-                run_passes(module, passes, name)
-            yield name
 
     emits = ("llvm", "asm", "obj")
 
@@ -380,8 +363,14 @@ class CPUExecutable:
 
     @property
     def kernels(self) -> list[str]:
-        """The kernels of @main and @init, each once."""
-        return list(dict.fromkeys(name for entry in self.binary.entries.values() for name in entry.launches))
+        """The kernels of @main, each once."""
+        return list(dict.fromkeys(self.binary.entries["main"].launches))
+
+    @property
+    def init_kernels(self) -> list[str]:
+        """The kernels of @init, which have run, each once."""
+        init = self.binary.entries.get("init")
+        return list(dict.fromkeys(init.launches)) if init is not None else []
 
     def arena_bytes(self, symbols: Sequence[int]) -> int:
         """Bytes of temporary memory that a call needs.

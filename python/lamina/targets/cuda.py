@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lamina.compiler import copy_module, run_passes
+from lamina.compiler import copy_module
 from lamina.errors import CompileError
-from lamina.logging import get_logger, timed
+from lamina.targets.phases import PhasedTarget, fused_passes
 from lamina.targets.schedule import Job, compile_scheduled, settings_of
 from lamina.targets.triton import verify_ttir
 from lamina.targets.triton_pool import CompiledKernel, Request, compile_ttir
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CUDADescription", "CUDATarget", "CompiledKernel", "InterpretedExecutable", "compile_ttir", "verify_ttir"]
 
-_PHASE_LOGS = {"fused": "fusion", "planned": "planning", "tiled": "tiling"}
-
 
 @dataclass(frozen=True)
 class CUDADescription:
@@ -35,6 +33,7 @@ class CUDADescription:
         shared_memory: bytes of it that one program may have.
         multiprocessors: of the largest product with this chip.
         max_warps: that one program may have.
+        size_hint: the size assumed for a dimension of which nothing is known.
     """
 
     name: str
@@ -42,6 +41,7 @@ class CUDADescription:
     shared_memory: int
     multiprocessors: int
     max_warps: int = 32
+    size_hint: int = 128
 
     @staticmethod
     def of(name: str) -> CUDADescription:
@@ -65,7 +65,7 @@ CHIPS = {
 }
 
 
-class CUDATarget:
+class CUDATarget(PhasedTarget):
     """The target named ``cuda``.
 
     Args:
@@ -88,36 +88,18 @@ class CUDATarget:
     def phases(self) -> list[tuple[str, str]]:
         """Names of the phases from `prim` on, and the passes that make each from the one before."""
         clean = "canonicalize,cse"
-        # Fewer kept elements than this leave multiprocessors without a program.
-        parallel = f"min-parallelism={2 * self.description.multiprocessors}"
         return [
-            (
-                "fused",
-                f"func.func(lamina-simplify-reshapes),{clean},lamina-hoist-constants,"
-                f"func.func(lamina-split-reductions{{{parallel}}}),lamina-fuse-kernels{{{parallel}}}",
-            ),
+            # Fewer programs than this leave multiprocessors without one.
+            ("fused", fused_passes(2 * self.description.multiprocessors, self.description.size_hint)),
             ("planned", "lamina-plan-memory"),
             ("linalg", f"kernel.func(lamina-convert-prim-to-linalg{{parallel-scatters=true}},{clean})"),
             (
                 "tiled",
-                "kernel.func(lamina-tile-kernels{block-tiles=true pointwise-elements=1024 reduce-elements=1024 "
+                "kernel.func(lamina-tile-kernels{block-tiles=true pointwise-elements=1024 reduce-elements=1024 online-elements=64 "
                 f"vector-lanes=16}},{clean})",
             ),
             ("ttir", f"lamina-convert-tiled-to-triton,tt.func({clean},loop-invariant-code-motion)"),
         ]
-
-    def lower(self, module: Any, after: str = "prim", until: str = "ttir") -> Iterator[str]:
-        """Takes a module from the phase `after` to the phase `until`, in place; yields the name of each phase reached.
-
-        Raises:
-            CompileError: a pass failed; after a crash the module's context is lost.
-        """
-        phases = self.phases()
-        names = ["prim", *(name for name, _ in phases)]
-        for name, passes in phases[names.index(after) : names.index(until)]:
-            with timed(get_logger(_PHASE_LOGS.get(name, "cuda")), f"phase {name}"):
-                run_passes(module, passes, name)
-            yield name
 
     def emit_ttir(self, module: Any, after: str = "prim") -> dict[str, str]:
         """Kernels of a module, which is changed, by their names: each a module in generic form, which Triton reads.

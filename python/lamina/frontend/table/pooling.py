@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 import torch
@@ -20,6 +21,17 @@ def per_dim(values: Sequence[int], count: int) -> list[int]:
     """One value for all dimensions, or one each."""
     values = list(values)
     return values * count if len(values) == 1 else values
+
+
+def _for_dims(*ops: torch._ops.OpOverload) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function, which takes the number of pooled dimensions first, for the ops of 2 and of 3 of them."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for count, op in zip((2, 3), ops, strict=True):
+            lowers(op)(functools.partial(function, count))
+        return function
+
+    return register
 
 
 class _Windows:
@@ -94,14 +106,11 @@ def _arg_windows(b: Builder, x: Value, w: _Windows) -> Value:
     return flat
 
 
-@lowers(aten.max_pool2d_with_indices.default)
-def max_pool2d(b: Builder, x: Value, kernel_size, stride=(), padding=(0,), dilation=(1,), ceil_mode: bool = False):
-    return _max_pool(b, x, _Windows(b.out.sizes, x, 2, kernel_size, stride, padding, dilation, ceil_mode))
-
-
-@lowers(aten.max_pool3d_with_indices.default)
-def max_pool3d(b: Builder, x: Value, kernel_size, stride=(), padding=(0,), dilation=(1,), ceil_mode: bool = False):
-    return _max_pool(b, x, _Windows(b.out.sizes, x, 3, kernel_size, stride, padding, dilation, ceil_mode))
+@_for_dims(aten.max_pool2d_with_indices.default, aten.max_pool3d_with_indices.default)
+def max_pool(
+    count: int, b: Builder, x: Value, kernel_size, stride=(), padding=(0,), dilation=(1,), ceil_mode: bool = False
+) -> tuple[Value, Value]:
+    return _max_pool(b, x, _Windows(b.out.sizes, x, count, kernel_size, stride, padding, dilation, ceil_mode))
 
 
 def _divisor(b: Builder, w: _Windows, dtype: torch.dtype, count_include_pad: bool, override: Optional[int]) -> Value:
@@ -131,8 +140,9 @@ def _avg_pool(b: Builder, x: Value, w: _Windows, count_include_pad: bool, overri
     return finish(b, b.binary("div", total, b.broadcast(divisor, total.sizes)))
 
 
-@lowers(aten.avg_pool2d.default)
-def avg_pool2d(
+@_for_dims(aten.avg_pool2d.default, aten.avg_pool3d.default)
+def avg_pool(
+    count: int,
     b: Builder,
     x: Value,
     kernel_size,
@@ -141,34 +151,9 @@ def avg_pool2d(
     ceil_mode=False,
     count_include_pad=True,
     divisor_override=None,
-):
-    return _avg_pool(
-        b,
-        x,
-        _Windows(b.out.sizes, x, 2, kernel_size, stride, padding, (1,), ceil_mode),
-        count_include_pad,
-        divisor_override,
-    )
-
-
-@lowers(aten.avg_pool3d.default)
-def avg_pool3d(
-    b: Builder,
-    x: Value,
-    kernel_size,
-    stride=(),
-    padding=(0,),
-    ceil_mode=False,
-    count_include_pad=True,
-    divisor_override=None,
-):
-    return _avg_pool(
-        b,
-        x,
-        _Windows(b.out.sizes, x, 3, kernel_size, stride, padding, (1,), ceil_mode),
-        count_include_pad,
-        divisor_override,
-    )
+) -> Value:
+    windows = _Windows(b.out.sizes, x, count, kernel_size, stride, padding, (1,), ceil_mode)
+    return _avg_pool(b, x, windows, count_include_pad, divisor_override)
 
 
 class _Adaptive(_Windows):
@@ -188,14 +173,9 @@ def adaptive_avg_pool3d(b: Builder, x: Value, output_size) -> Value:
     return _avg_pool(b, x, _Adaptive(b.out.sizes, x, 3), True, None)
 
 
-@lowers(aten.adaptive_max_pool2d.default)
-def adaptive_max_pool2d(b: Builder, x: Value, output_size) -> tuple[Value, Value]:
-    return _max_pool(b, x, _Adaptive(b.out.sizes, x, 2))
-
-
-@lowers(aten.adaptive_max_pool3d.default)
-def adaptive_max_pool3d(b: Builder, x: Value, output_size) -> tuple[Value, Value]:
-    return _max_pool(b, x, _Adaptive(b.out.sizes, x, 3))
+@_for_dims(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
+def adaptive_max_pool(count: int, b: Builder, x: Value, output_size) -> tuple[Value, Value]:
+    return _max_pool(b, x, _Adaptive(b.out.sizes, x, count))
 
 
 @lowers(aten.avg_pool2d_backward.default)

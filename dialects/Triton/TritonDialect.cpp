@@ -182,6 +182,13 @@ LogicalResult TransOp::verify() {
   return success();
 }
 
+LogicalResult ReshapeOp::verify() {
+  auto source = cast<RankedTensorType>(getSrc().getType()), result = cast<RankedTensorType>(getType());
+  if (source.getNumElements() != result.getNumElements() || source.getElementType() != result.getElementType())
+    return emitOpError("makes ") << result << " of " << source;
+  return success();
+}
+
 // ---- memory
 
 static LogicalResult verifySameShape(Operation *op, Type type, Type other, StringRef what) {

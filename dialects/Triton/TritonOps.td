@@ -115,6 +115,14 @@ def TT_TransOp : TT_Op<"trans", [Pure]> {
   let hasVerifier = 1;
 }
 
+def TT_ReshapeOp : TT_Op<"reshape", [Pure]> {
+  let summary = "the elements, in row-major order, as a block of another shape";
+  let arguments = (ins TT_Block:$src);
+  let results = (outs TT_Block:$result);
+  let assemblyFormat = "$src attr-dict `:` type($src) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def TT_BitcastOp : TT_Op<"bitcast", [Pure]> {
   let summary = "the same bits as another type";
   let arguments = (ins TT_Any:$src);

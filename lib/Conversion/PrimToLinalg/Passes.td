@@ -11,7 +11,9 @@ def ConvertPrimToLinalg : InterfacePass<"lamina-convert-prim-to-linalg", "mlir::
     and a value that is expensive (a division or a transcendental function) and read by more than one materialised value or
     repeated by a broadcast. Values over the same iteration space that do not wait for each other share a generic of several
     results. Contractions are marked `lamina.contraction`, convolutions `lamina.convolution`, and the loops of scans and scatters
-    `lamina.scan` and `lamina.scatter`.
+    `lamina.scan` and `lamina.scatter`. With `parallel-scatters` a scatter is no loop: each element of the result is a reduction over
+    all updates, of which it takes those that meet it; an assignment looks for the last of them. That costs the product of both
+    sizes, and any program can compute any element.
 
     Time and size of the result are linear in the function, but a value that is not materialised is computed once for each
     different index with which a body reads it. `prim.sort` is refused.

@@ -88,6 +88,29 @@ Value BlockBuilder::layOut(const AxisBlock &block, ArrayRef<const Axis *> axes) 
   return tt::TransOp::create(b, loc, getType(block.getElementType(), axes), full.value, b.getDenseI32ArrayAttr(order));
 }
 
+Value BlockBuilder::reshape(Value value, ArrayRef<int64_t> shape) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getShape() == shape)
+    return value;
+  OpBuilder b = at(getLevel());
+  return tt::ReshapeOp::create(b, loc, type.clone(shape), value);
+}
+
+AxisBlock BlockBuilder::fromLayout(Value value, ArrayRef<const Axis *> axes) {
+  value = reshape(value, llvm::map_to_vector(axes, [](const Axis *axis) { return axis->size; }));
+  SmallVector<const Axis *, 3> sorted(axes);
+  llvm::sort(sorted, [](const Axis *a, const Axis *b) { return a->order < b->order; });
+  if (ArrayRef<const Axis *>(sorted) != axes) {
+    SmallVector<int32_t> order;
+    for (const Axis *axis : sorted)
+      order.push_back(llvm::find(axes, axis) - axes.begin());
+    OpBuilder b = at(getLevel());
+    value = tt::TransOp::create(b, loc, getType(getElementTypeOrSelf(value.getType()), sorted), value,
+                                b.getDenseI32ArrayAttr(order));
+  }
+  return {value, sorted, getLevel()};
+}
+
 AxisBlock BlockBuilder::apply(ArrayRef<AxisBlock> operands, llvm::function_ref<Value(OpBuilder &, ValueRange)> build) {
   AxisBlock result;
   result.axes = join(operands);

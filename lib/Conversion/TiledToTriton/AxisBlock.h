@@ -61,6 +61,10 @@ public:
   AxisBlock expand(const AxisBlock &block, llvm::ArrayRef<const Axis *> axes);
   /// The block's value with its dimensions in the order of `axes`, which are all its axes.
   mlir::Value layOut(const AxisBlock &block, llvm::ArrayRef<const Axis *> axes);
+  /// A value of the present level as a block of another shape.
+  mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
+  /// The block of a value of the present level whose elements are those of `axes` in this order, in any shape.
+  AxisBlock fromLayout(mlir::Value value, llvm::ArrayRef<const Axis *> axes);
   AxisBlock select(const AxisBlock &condition, const AxisBlock &yes, const AxisBlock &no);
 
   /// A new axis of indices from `offset` on, active below `limit`; both may be null.

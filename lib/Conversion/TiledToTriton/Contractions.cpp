@@ -7,6 +7,8 @@
 using namespace mlir;
 using namespace lamina;
 
+/// The least size that tt.dot takes, and the most elements of its result whose sums a program can keep in registers.
+static constexpr int64_t kLeast = 16, kMostAccumulators = 16384;
 static constexpr int64_t kMaxScoresDepth = 256;
 
 static Value skipExtension(Value value) {
@@ -25,6 +27,22 @@ static bool isLoaded(linalg::GenericOp op, Value value) {
   while (auto slice = tensor.getDefiningOp<tensor::ExtractSliceOp>())
     tensor = slice.getSource();
   return isa<BlockArgument>(tensor) && !getElementTypeOrSelf(tensor.getType()).isInteger(1);
+}
+
+/// Rows or columns of one dimension are padded to what tt.dot takes; those of several are not, since all would be.
+void ProgramEmitter::padContractions() {
+  kernel.walk([&](linalg::GenericOp op) {
+    if (!op->hasAttr("lamina.contraction"))
+      return;
+    AffineMap lhs = op.getIndexingMapsArray()[0], rhs = op.getIndexingMapsArray()[1];
+    unsigned counts[2] = {0, 0};
+    for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray()))
+      if (kind == utils::IteratorType::parallel && lhs.isFunctionOfDim(loop) != rhs.isFunctionOfDim(loop) &&
+          op.getStaticLoopRanges()[loop] != 1)
+        ++counts[rhs.isFunctionOfDim(loop)];
+    if (counts[0] <= 1 && counts[1] <= 1)
+      minBlock = kLeast;
+  });
 }
 
 /// Null if the contraction has no form as tt.dot: the accumulator is not f32, or one side has no rows or columns in
@@ -64,7 +82,7 @@ AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
     return used;
   };
   llvm::SmallBitVector inLhs = getLoops(operands[0]), inRhs = getLoops(operands[1]);
-  const Axis *sides[2] = {};
+  SmallVector<const Axis *, 3> sides[2];
   SmallVector<std::pair<unsigned, Extent>> contracted;
   for (unsigned loop = 0; loop < given.size(); ++loop) {
     if (!given[loop]) {
@@ -73,20 +91,30 @@ AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
     }
     if (given[loop].axes.empty())
       continue;
-    const Axis *&side = sides[inRhs.test(loop) ? 1 : 0];
-    if (given[loop].axes.size() != 1 || inLhs.test(loop) == inRhs.test(loop) || side)
+    SmallVector<const Axis *, 3> &side = sides[inRhs.test(loop) ? 1 : 0];
+    const Axis *axis = given[loop].axes.front();
+    if (given[loop].axes.size() != 1 || inLhs.test(loop) == inRhs.test(loop) || llvm::is_contained(sides[0], axis) ||
+        llvm::is_contained(sides[1], axis))
       return {};
-    side = given[loop].axes.front();
+    side.push_back(axis);
   }
-  if (!sides[0] || !sides[1] || sides[0]->size < 16 || sides[1]->size < 16 || contracted.empty())
+  auto isEarlier = [](const Axis *a, const Axis *b) { return a->order < b->order; };
+  int64_t counts[2] = {1, 1};
+  for (unsigned i = 0; i < 2; ++i) {
+    llvm::sort(sides[i], isEarlier);
+    for (const Axis *axis : sides[i])
+      counts[i] *= axis->size;
+  }
+  if (counts[0] < kLeast || counts[1] < kLeast || counts[0] * counts[1] > kMostAccumulators || contracted.empty())
     return {};
   ++numDots;
-  if (sides[0]->order > sides[1]->order) {
+  if (isEarlier(sides[1].front(), sides[0].front())) {
     std::swap(sides[0], sides[1]);
     std::swap(operands[0], operands[1]);
+    std::swap(counts[0], counts[1]);
   }
 
-  auto type = RankedTensorType::get({sides[0]->size, sides[1]->size}, sum.getType());
+  auto type = RankedTensorType::get({counts[0], counts[1]}, sum.getType());
   Indices loops = given;
   /// The operands with `depth` between rows and columns, zeros where it is outside its extent.
   auto multiply = [&](const Axis *depth, Value total) -> Value {
@@ -96,39 +124,51 @@ AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
       AxisBlock block = getBodyValue(op, operands[i], loops);
       if (mask && !isLoaded(op, operands[i]))
         block = blocks.select(mask, block, blocks.zero(block.getElementType()));
-      SmallVector<const Axis *, 2> order{sides[0], depth};
+      SmallVector<const Axis *, 3> order(sides[i]);
+      order.insert(i == 0 ? order.end() : order.begin(), depth);
+      SmallVector<int64_t, 2> shape{counts[i], depth->size};
       if (i == 1)
-        order = {depth, sides[1]};
-      values[i] = blocks.layOut(block, order);
+        std::swap(shape[0], shape[1]);
+      values[i] = blocks.reshape(blocks.layOut(block, order), shape);
     }
     OpBuilder b = blocks.at(blocks.getLevel());
     return tt::DotOp::create(b, op.getLoc(), type, values[0], values[1], total);
   };
-  SmallVector<const Axis *, 3> axes{sides[0], sides[1]};
+  SmallVector<const Axis *, 3> axes(sides[0]);
+  llvm::append_range(axes, sides[1]);
   if (AxisBlock index = getOnlineIndex(op, contracted, axes)) {
     loops[contracted.front().first] = index;
-    AxisBlock total = blocks.expand(readOperand(op, *op.getDpsInitOperand(0), given), axes);
-    return {multiply(index.axes.front(), total.value), axes, blocks.getLevel()};
+    AxisBlock start = readOperand(op, *op.getDpsInitOperand(0), given);
+    Value total = blocks.reshape(blocks.layOut(start, axes), {counts[0], counts[1]});
+    return blocks.fromLayout(multiply(index.axes.front(), total), axes);
   }
 
-  // One element of each contracted dimension but the last, a block of that.
+  // One element of each contracted dimension but the longest, a block of that, which is the innermost loop.
+  auto lengthOf = [](const Loop &loop) { return loop.extent.bound.value_or(INT64_MAX); };
   SmallVector<Loop> chunked;
   for (auto [loop, extent] : contracted)
     chunked.push_back({loop, extent, 1});
+  auto longest = std::max_element(chunked.begin(), chunked.end(),
+                                  [&](const Loop &a, const Loop &b) { return lengthOf(a) <= lengthOf(b); });
+  std::rotate(longest, longest + 1, chunked.end());
   // Scores of attention take all of their depth at once.
   chunked.back().chunk = kernel->hasAttr("kernel.online") ? kMaxScoresDepth : options.depth;
   if (auto bound = chunked.back().extent.bound; bound && *bound < chunked.back().chunk)
-    chunked.back().chunk = std::max<int64_t>(16, llvm::PowerOf2Ceil(*bound));
+    chunked.back().chunk = std::max<int64_t>(kLeast, llvm::PowerOf2Ceil(*bound));
   SmallVector<Value> carried{blocks.constant(cast<TypedAttr>(Builder(op.getContext()).getZeroAttr(type))).value};
-  // The contracted axis lies between rows and columns, so that neither operand is transposed.
+  // The contracted axis lies between rows and columns, so that neither operand is transposed; no two axes of a block
+  // have one place.
   double order = nextOrder;
-  nextOrder = (sides[0]->order + sides[1]->order) / 2;
+  if (isEarlier(sides[0].back(), sides[1].front()))
+    nextOrder = (sides[0].back()->order + sides[1].front()->order) / 2;
+  else
+    ++order;
   runLoops(chunked, loops, carried, [&](SmallVector<Value> &carried) {
     nextOrder = order;
     const Axis *depth = loops[chunked.back().dim].axes.front();
     carried = {multiply(depth, carried[0])};
   });
-  AxisBlock result{carried[0], axes, blocks.getLevel()};
+  AxisBlock result = blocks.fromLayout(carried[0], axes);
   AxisBlock init = readOperand(op, *op.getDpsInitOperand(0), given);
   return matchPattern(init.value, m_PosZeroFloat()) ? result : blocks.make<arith::AddFOp>(init, result);
 }

@@ -134,7 +134,7 @@ AxisBlock ProgramEmitter::readGeneric(linalg::GenericOp op, unsigned result, con
   }
   if (llvm::all_of(loops, [](const AxisBlock &loop) { return static_cast<bool>(loop); }))
     return getBodyValue(op, op.getBody()->getTerminator()->getOperand(result), loops);
-  if (op->hasAttr("lamina.contraction"))
+  if (op->hasAttr("lamina.contraction") || op->hasAttr("lamina.convolution"))
     if (AxisBlock product = contract(op, loops))
       return product;
   return reduce(op, result, loops);

@@ -12,15 +12,18 @@ def ConvertTiledToTriton : Pass<"lamina-convert-tiled-to-triton", "mlir::ModuleO
     What a program stores is computed from what it reads, on demand. A dimension of bounded extent becomes an axis of blocks, of the
     next power of two, with a mask from the extent; a longer one, or one of unknown extent, becomes an `scf.for` over chunks. Each
     value is computed in the outermost loop that it depends on. A reduction selects the identity at its inactive elements.
-    A contraction becomes `tt.dot` over a loop along the contracted dimension, if both its operands have a block of rows or columns,
-    else a reduction of products.
+    A contraction or convolution becomes `tt.dot` in loops along the contracted dimensions, in blocks of the longest, if both its
+    operands have at least 16 rows or columns, of one dimension or several, and the program at most 16384 sums; else it becomes a
+    reduction of products. A scan becomes `tt.scan`; a loop over chunks carries its total. A sort ranks each element by comparing it
+    with all others: n^2 comparisons.
 
     Indices have 32 bits unless a static size needs more; `kernel.index_bits` says so, and a caller must check that arguments
     of unknown size have at most 2^31 - 1 elements. Sizes that are not
     known are taken to be no multiple of anything. Pointers are marked as 16-byte aligned where every launch in the module passes
     a whole tensor or a view at an aligned offset; the memory of the host function's own arguments is taken to be aligned.
 
-    Scans, scatters and constants of several values are refused. The size of the result is linear in the kernel, but for values that
+    Constants of several values and loops of scatters, which lamina-convert-prim-to-linalg can also make
+    reductions of, are refused. The size of the result is linear in the kernel, but for values that
     are read at different indices, which are computed for each.
   }];
   let options = [

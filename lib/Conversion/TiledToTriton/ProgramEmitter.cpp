@@ -23,14 +23,11 @@ AxisBlock ProgramEmitter::fail(Operation *op, const Twine &message, Type type) {
 }
 
 LogicalResult ProgramEmitter::run() {
-  kernel.walk([&](linalg::GenericOp op) {
-    if (op->hasAttr("lamina.contraction"))
-      minBlock = 16;
-  });
   Block &body = kernel.getBody().front();
   auto foralls = body.getOps<scf::ForallOp>();
   SmallVector<Output> outputs;
   if (foralls.empty()) {
+    padContractions();
     for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands()))
       outputs.push_back({value, {}, {}, static_cast<unsigned>(kernel.getNumIns() + i)});
   } else {
@@ -48,6 +45,7 @@ LogicalResult ProgramEmitter::run() {
       }
       scalars[forall.getInductionVar(dim)] = blocks.multiply(position, step);
     }
+    padContractions();
     for (auto insert : forall.getTerminator().getOps<tensor::ParallelInsertSliceOp>()) {
       unsigned number = cast<BlockArgument>(insert.getDest()).getArgNumber() - forall.getRank();
       auto argument = cast<BlockArgument>(forall.getOutputs()[number]);

@@ -70,6 +70,7 @@ private:
   AxisBlock convertBranch(mlir::linalg::GenericOp op, mlir::OpResult result, const Indices &loops);
   AxisBlock reduce(mlir::linalg::GenericOp op, unsigned result, Indices loops);
   AxisBlock contract(mlir::linalg::GenericOp op, const Indices &loops);
+  void padContractions();
 
   // Online reductions.
   /// The index of the dimension that an online op reduces; null for other ops.

@@ -60,6 +60,7 @@ private:
   void collectCandidates();
   void keepShared();
   SmallVector<GridDim *> getTransposedDims();
+  int64_t getWholeElements();
   void tilePointwise();
   void tileReduction();
   void tileContraction(linalg::LinalgOp op);
@@ -157,16 +158,7 @@ SmallVector<GridDim *> Chooser::getTransposedDims() {
 /// Whole inner dimensions, up to the number of elements that a program is given. Where an input is contiguous along
 /// another dimension, a program takes whole cache lines of that one too.
 void Chooser::tilePointwise() {
-  int64_t whole = 1;
-  for (unsigned i = 0; i < func.getOuts(); ++i) {
-    Value result = func.getBody().front().getTerminator()->getOperand(i);
-    int64_t elements = 1;
-    for (auto [dim, size] : llvm::enumerate(getArgumentSizes(func, func.getNumIns() + i)))
-      if (llvm::none_of(grid, [&](const GridDim &each) { return each.dimClass == classes.getClass(result, dim); }))
-        elements *= std::max<int64_t>(1, getEstimate(size));
-    whole = std::max(whole, elements);
-  }
-  int64_t left = std::max<int64_t>(1, target.pointwiseElements / whole);
+  int64_t left = std::max<int64_t>(1, target.pointwiseElements / getWholeElements());
   if (grid.size() > 1)
     for (GridDim *dim : getTransposedDims()) {
       dim->tile = std::max<int64_t>(1, std::min(getStatic(dim->size).value_or(left), 4 * target.vectorLanes));
@@ -179,6 +171,20 @@ void Chooser::tilePointwise() {
     dim.tile = std::max<int64_t>(1, std::min(size, left));
     left /= dim.tile;
   }
+}
+
+/// The most elements of an output along dimensions that are not the grid's.
+int64_t Chooser::getWholeElements() {
+  int64_t whole = 1;
+  for (unsigned i = 0; i < func.getOuts(); ++i) {
+    Value result = func.getBody().front().getTerminator()->getOperand(i);
+    int64_t elements = 1;
+    for (auto [dim, size] : llvm::enumerate(getArgumentSizes(func, func.getNumIns() + i)))
+      if (llvm::none_of(grid, [&](const GridDim &each) { return each.dimClass == classes.getClass(result, dim); }))
+        elements *= std::max<int64_t>(1, getEstimate(size));
+    whole = std::max(whole, elements);
+  }
+  return whole;
 }
 
 /// Along rows: one row, or several short ones. Across rows: a block of columns, so that whole vectors are reduced at
@@ -298,15 +304,27 @@ void Chooser::tileOnline(linalg::LinalgOp op) {
                           static_cast<uint64_t>(least), static_cast<uint64_t>(most));
 }
 
-/// Contractions: 64 rows by 64 columns of one batch entry. Convolutions: as elementwise work, of fewer elements. Else
+/// Matrix products: 64 rows by 64 columns of one batch entry; a convolution is one of output channels by places. Else
 /// as for other targets, with tiles rounded down to powers of two.
 void Chooser::tileBlocks() {
-  constexpr int64_t kContractionTile = 64;
-  int64_t left = target.pointwiseElements;
-  if (linalg::LinalgOp op = findMarked("lamina.contraction")) {
+  constexpr int64_t kContractionTile = 64, kLeastChannels = 16;
+  linalg::LinalgOp op = findMarked("lamina.contraction"), convolution = findMarked("lamina.convolution");
+  if (!op && convolution) {
+    // Those with few channels in a group, and those that are not summed in f32, are no matrix products.
+    AffineMap weights = convolution.getIndexingMapsArray()[1];
+    int64_t channels = 0;
+    for (GridDim &dim : grid)
+      for (auto [loop, dimClass] : llvm::enumerate(getLoopClasses(convolution)))
+        if (dimClass == dim.dimClass && weights.isFunctionOfDim(loop) &&
+            !convolution.getIndexingMapsArray()[0].isFunctionOfDim(loop))
+          channels = getEstimate(dim.size);
+    if (channels >= kLeastChannels && getElementTypeOrSelf(convolution->getResult(0).getType()).isF32())
+      op = convolution;
+  }
+  if (op) {
     AffineMap lhs = op.getIndexingMapsArray()[0], rhs = op.getIndexingMapsArray()[1];
     SmallVector<unsigned> loops = getLoopClasses(op);
-    bool hasRows = false, hasColumns = false;
+    int64_t rows = kContractionTile, columns = kContractionTile;
     for (GridDim &dim : llvm::reverse(grid)) {
       bool inLhs = false, inRhs = false;
       for (auto [loop, dimClass] : llvm::enumerate(loops))
@@ -314,16 +332,21 @@ void Chooser::tileBlocks() {
           inLhs |= lhs.isFunctionOfDim(loop);
           inRhs |= rhs.isFunctionOfDim(loop);
         }
-      bool &has = inLhs ? hasRows : hasColumns;
-      dim.tile = inLhs == inRhs || has ? 1 : kContractionTile;
-      has |= inLhs != inRhs;
+      // Each side's inner dimensions, until there are enough elements.
+      int64_t &left = inLhs ? rows : columns;
+      dim.tile = inLhs == inRhs ? 1 : left;
+      if (inLhs != inRhs)
+        left = std::max<int64_t>(1, left / llvm::PowerOf2Ceil(getStatic(dim.size).value_or(left)));
     }
     return;
   }
-  if (findMarked("lamina.convolution"))
+  int64_t left = target.pointwiseElements;
+  if (convolution)
     left /= 8;
   else if (!heavy.empty())
     return tileReduction();
+  // What every program has whole counts too.
+  left = std::max<int64_t>(1, left / getWholeElements());
   for (GridDim &dim : llvm::reverse(grid)) {
     dim.tile = std::max<int64_t>(1, std::min(getStatic(dim.size).value_or(left), left));
     left = std::max<int64_t>(1, left / llvm::PowerOf2Ceil(dim.tile));

@@ -105,6 +105,11 @@ def trans(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> Value
     return _on_offsets(operands[0], lambda x: np.transpose(x, order))
 
 
+def reshape(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> Value:
+    """`tt.reshape`."""
+    return _on_offsets(operands[0], lambda x: np.reshape(x, _shape(op.results[0].type)))
+
+
 def addptr(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> Pointers:
     """`tt.addptr`."""
     pointers, offset = operands
@@ -346,6 +351,7 @@ RULES: dict[str, Rule] = {
     "tt.expand_dims": expand_dims,
     "tt.broadcast": broadcast,
     "tt.trans": trans,
+    "tt.reshape": reshape,
     "tt.addptr": addptr,
     "tt.load": load,
     "tt.store": store,

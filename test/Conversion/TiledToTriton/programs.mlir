@@ -90,3 +90,42 @@ kernel.func @masks(%x: tensor<12xi1>, %o: tensor<12xi1>) attributes {outs = 1} {
   %0 = prim.not %x : tensor<12xi1>
   kernel.return %0 : tensor<12xi1>
 }
+
+// -----
+
+// A convolution: output channels by places, a block of input channels at a time.
+
+// CHECK-LABEL: tt.func public @convolution
+// CHECK-COUNT-3: scf.for
+// CHECK: tt.reshape {{.*}} : tensor<32x4x16xf32> -> tensor<32x64xf32>
+// CHECK: tt.dot {{.*}} : tensor<64x32xf32> * tensor<32x64xf32> -> tensor<64x64xf32>
+// CHECK: tt.reshape {{.*}} : tensor<64x64xf32> -> tensor<64x4x16xf32>
+kernel.func @convolution(%x: tensor<1x40x14x14xf32>, %w: tensor<70x40x3x3xf32>, %o: tensor<1x70x12x12xf32>) attributes {outs = 1} {
+  %0 = prim.convolution %x, %w strides [1, 1] low [0, 0] high [0, 0] lhs_dilations [1, 1] dilations [1, 1] groups 1 : (tensor<1x40x14x14xf32>, tensor<70x40x3x3xf32>) -> tensor<1x70x12x12xf32>
+  kernel.return %0 : tensor<1x70x12x12xf32>
+}
+
+// -----
+
+// A row that fits into a block is one tt.scan; a longer one carries its total.
+
+// CHECK-LABEL: tt.func public @scan
+// CHECK-NOT: scf.for
+// CHECK: "tt.scan"
+kernel.func @scan(%x: tensor<9x77xf32>, %o: tensor<9x77xf32>) attributes {outs = 1} {
+  %0 = prim.scan <sum> %x dim 1 : tensor<9x77xf32>
+  kernel.return %0 : tensor<9x77xf32>
+}
+
+// -----
+
+// CHECK-LABEL: tt.func public @long_scan
+// CHECK: scf.for {{.*}} iter_args(%[[TOTAL:.*]] = {{.*}}) -> (i64)
+// CHECK: "tt.scan"
+// CHECK: "tt.reduce"
+// CHECK: arith.addi %[[TOTAL]]
+// CHECK: tt.store
+kernel.func @long_scan(%x: tensor<100000xi64>, %o: tensor<100000xi64>) attributes {outs = 1} {
+  %0 = prim.scan <sum> %x dim 0 : tensor<100000xi64>
+  kernel.return %0 : tensor<100000xi64>
+}

@@ -98,3 +98,36 @@ tt.func @f() {
   %t = tt.trans %a {order = array<i32: 1, 0>} : tensor<16x8xf32> -> tensor<16x8xf32>
   tt.return
 }
+
+// -----
+
+tt.func @f() {
+  %a = arith.constant dense<1.0> : tensor<16x8xf32>
+  // expected-error @+1 {{makes}}
+  %t = tt.reshape %a : tensor<16x8xf32> -> tensor<64xf32>
+  tt.return
+}
+
+// -----
+
+tt.func @f() {
+  %a = arith.constant dense<1.0> : tensor<16xf32>
+  // expected-error @+1 {{has axis 1, which 'tensor<16xf32>' has not}}
+  %t = "tt.scan"(%a) <{axis = 1 : i32, reverse = false}> ({
+  ^bb0(%l: f32, %h: f32):
+    tt.scan.return %l : f32
+  }) : (tensor<16xf32>) -> tensor<16xf32>
+  tt.return
+}
+
+// -----
+
+tt.func @f() {
+  %a = arith.constant dense<1.0> : tensor<16xf32>
+  // expected-error @+1 {{has a region that does not combine two of each source}}
+  %t = "tt.scan"(%a) <{axis = 0 : i32, reverse = false}> ({
+  ^bb0(%l: f32):
+    tt.scan.return %l : f32
+  }) : (tensor<16xf32>) -> tensor<16xf32>
+  tt.return
+}

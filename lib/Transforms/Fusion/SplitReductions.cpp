@@ -32,7 +32,7 @@ struct SplitReductions : lamina::impl::SplitReductionsBase<SplitReductions> {
   using SplitReductionsBase::SplitReductionsBase;
 
   LogicalResult initialize(MLIRContext *context) override {
-    return OptionCheck(*this, context).atLeast(minParallelism, 1).atLeast(minElements, 0).atLeast(sizeHint, 1);
+    return OptionCheck(*this, context).atLeast(minParallelism, 1).atLeast(launchElements, 0).atLeast(sizeHint, 1);
   }
 
   void runOnOperation() override {
@@ -52,7 +52,9 @@ struct SplitReductions : lamina::impl::SplitReductionsBase<SplitReductions> {
       if (!llvm::is_contained(op.getDims(), i))
         kept *= size;
     }
-    if (kept >= minParallelism || all < minElements)
+    // As in the grouping: what the programs there are walk one after the other, against all of them and another launch.
+    int64_t programs = std::max<int64_t>(kept, 1);
+    if (programs >= minParallelism || all / programs <= all / minParallelism + launchElements)
       return;
     OpBuilder builder(op);
     Value operand = op.getOperand();

@@ -117,14 +117,19 @@ Value expand(OpBuilder &builder, Context &context, Value value, const Shape &fin
         reshape.getOperand().getType().getShape() == ArrayRef<int64_t>(fine.extents))
       return reshape.getOperand();
   if (auto broadcast = value.getDefiningOp<BroadcastOp>()) {
-    // The operand's dimensions split as those that they become.
+    // The operand's dimensions split as those that they become; one of size 1 is new in the result.
     Shape operand;
     SmallVector<int64_t> dims;
-    for (int64_t dim : broadcast.getDims())
-      for (unsigned i = groups[dim].first; i < groups[dim].second; ++i) {
+    for (int64_t dim : broadcast.getDims()) {
+      auto [begin, end] = groups[dim];
+      size_t before = dims.size();
+      for (unsigned i = begin; i < end; ++i) {
+        if (fine.extents[i] == 1 && (i + 1 < end || dims.size() > before))
+          continue;
         operand.append(fine, i);
         dims.push_back(i);
       }
+    }
     Value source = broadcast.getOperand();
     if (operand.extents.size() != static_cast<size_t>(broadcast.getOperand().getType().getRank()))
       source = createReshape(builder, value.getLoc(), source, operand);
@@ -184,6 +189,34 @@ struct HoistSplit : Pattern<ReshapeOp> {
     for (Value operand : producer->getOperands())
       operands.push_back(expand(rewriter, context, operand, fine, *groups));
     rewriter.replaceOp(op, recreate(rewriter, producer, operands, fine.extents));
+    ++context.reshapes;
+    return success();
+  }
+};
+
+/// split(concatenate(x, y)) is concatenate(split(x), split(y)), where their dimension stays whole.
+struct HoistSplitAboveConcatenate : Pattern<ReshapeOp> {
+  using Pattern::Pattern;
+  LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
+    auto concatenate = op.getOperand().getDefiningOp<ConcatenateOp>();
+    if (!concatenate || !concatenate->hasOneUse())
+      return failure();
+    Shape fine = context.getShape(op.getResult());
+    std::optional<Groups> groups = getGroups(fine.sizes, context.sizes.getSizes(op.getOperand()));
+    unsigned dim = concatenate.getDim();
+    if (!groups || !fine.hasExpressions() || (*groups)[dim].second - (*groups)[dim].first != 1)
+      return failure();
+    unsigned split = (*groups)[dim].first;
+    SmallVector<Value> operands;
+    for (Value operand : concatenate.getOperands()) {
+      Shape own = context.getShape(operand), shape = fine;
+      if (!own.hasExpressions())
+        return failure();
+      shape.extents[split] = own.extents[dim];
+      shape.sizes[split] = own.sizes[dim];
+      operands.push_back(createReshape(rewriter, op.getLoc(), operand, shape));
+    }
+    rewriter.replaceOpWithNewOp<ConcatenateOp>(op, op.getType(), operands, split);
     ++context.reshapes;
     return success();
   }
@@ -433,8 +466,8 @@ struct SimplifyReshapesPass : lamina::impl::SimplifyReshapesBase<SimplifyReshape
     SizeAnalysis sizes(getOperation());
     Context context{sizes, numReshapes, numTransposes};
     RewritePatternSet patterns(&getContext());
-    patterns.add<DropIdentityReshape, HoistSplit, SinkMerge, SinkMergeBelowDot, AbsorbTranspose, SinkTranspose>(
-        &getContext(), context);
+    patterns.add<DropIdentityReshape, HoistSplit, HoistSplitAboveConcatenate, SinkMerge, SinkMergeBelowDot,
+                 AbsorbTranspose, SinkTranspose>(&getContext(), context);
     ForgetErased listener(sizes);
     GreedyRewriteConfig config;
     config.setListener(&listener);

@@ -23,7 +23,7 @@ def fused_passes(min_parallelism: int, size_hint: int, pack: str = "") -> str:
     sizes = f"min-parallelism={min_parallelism} size-hint={size_hint}"
     return (
         # No canonicalisation after the split: it would join the parts again.
-        "func.func(lamina-simplify-reshapes,lamina-derive-attention),canonicalize,cse,lamina-hoist-constants,"
+        "func.func(lamina-simplify-reshapes,lamina-sink-below-concatenates,lamina-derive-attention),canonicalize,cse,lamina-hoist-constants,"
         f"func.func(lamina-split-reductions{{{sizes}}}),lamina-fuse-kernels{{{sizes} {pack}}}"
     )
 

@@ -88,8 +88,10 @@ struct ConvertTiledToTriton : lamina::impl::ConvertTiledToTritonBase<ConvertTile
     for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
       if (!misaligned.contains(i))
         program.setArgAttr(i, "tt.divisibility", b.getI32IntegerAttr(16));
-    for (StringRef kept : {"kernel.grid", "outs"})
-      program->setAttr(kept == "outs" ? "kernel.outs" : kept, kernel->getAttr(kept));
+    program->setAttr("kernel.grid", kernel->getAttr("kernel.grid"));
+    program->setAttr("kernel.outs", kernel->getAttr("outs"));
+    if (Attribute tile = kernel->getAttr("kernel.tile"))
+      program->setAttr("kernel.tile", tile);
     program->setAttr("kernel.index_bits", b.getI64IntegerAttr(indexType.getWidth()));
     ProgramEmitter emitter(kernel, program, indexType, {maxElements, chunkElements, depth});
     if (failed(emitter.run()))

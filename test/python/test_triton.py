@@ -10,7 +10,7 @@ from cuda_programs import PROGRAMS, TOLERANCE, get_program
 from lamina.errors import CompileError
 from lamina.frontend.call import CallableProgram
 from lamina.targets import get_target
-from lamina.targets.cuda import CUDADescription, CUDATarget, compile_ttir, verify_ttir
+from lamina.targets.cuda import CHIPS, CUDATarget, compile_ttir, verify_ttir
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -41,7 +41,7 @@ def test_triton_reads(name):
 def test_machine_code(name, chip):
     _, program = get_program(name)
     for kernel in CUDATarget(chip).compile_kernels(program.module).values():
-        assert kernel.cubin.startswith(b"\x7fELF")
+        assert kernel.binary.startswith(b"\x7fELF")
         assert f".target {chip}" in kernel.asm["ptx"]
         assert kernel.name in kernel.asm["ptx"]
 
@@ -50,11 +50,11 @@ def test_triton_errors_are_ours():
     with pytest.raises(CompileError, match="Triton could not read the kernel.*error:"):
         verify_ttir("module { tt.func @f() { tt.nonsense } }")
     with pytest.raises(CompileError, match="Triton could not compile the kernel"):
-        compile_ttir("module {", 90)
+        compile_ttir("module {", "cuda:sm_90")
 
 
 def test_chips():
-    assert get_target("cuda:sm_80").description == CUDADescription.of("sm_80")
+    assert get_target("cuda:sm_80").description == CHIPS["sm_80"]
     with pytest.raises(CompileError, match="sm_90"):
         get_target("cuda:sm_12")
     assert [chip.sm for chip in get_target("cuda:sm_90,sm_80").chips] == [90, 80]

@@ -30,6 +30,10 @@ _BUILT_IN = {
 }
 
 
+_ELSEWHERE = {"hip": "lamina-target-hip"}
+"""Distributions of targets that are known not to come with Lamina."""
+
+
 @functools.cache
 def _registered() -> dict[str, str]:
     """The classes of all targets by name, as "module:attribute"."""
@@ -50,7 +54,11 @@ def target_class(name: str) -> Any:
     """
     base = name.partition(":")[0]
     if base not in _registered():
-        raise CompileError(f"there is no target {name!r}", hint=f"Targets: {', '.join(target_names())}.")
+        known = f"Targets: {', '.join(target_names())}."
+        if base in _ELSEWHERE:
+            hint = f"pip install {_ELSEWHERE[base]}, a package of its own. {known}"
+            raise CompileError(f"the target {name!r} is not installed", hint=hint)
+        raise CompileError(f"there is no target {name!r}", hint=known)
     module, _, attribute = _registered()[base].partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)

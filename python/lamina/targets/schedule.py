@@ -13,36 +13,33 @@ from .triton import Settings
 from .triton_pool import CompiledKernel, Request, compile_kernels
 
 if TYPE_CHECKING:
-    from .cuda import CUDADescription
+    from .triton_target import ChipDescription
 
 log = get_logger("cuda")
 
 WARPS, STAGES = "kernel.num_warps", "kernel.num_stages"
 """Attributes of a kernel that decide for it."""
 
-ELEMENTS_PER_WARP = 512
-FEWEST_WARPS, MOST_WARPS = 4, 16
-DEFAULT_STAGES = 3
-
-OLDEST_PTX = 80
-"""PTX 8.0 is what drivers of CUDA 12.0 read; sm_80 needs no newer one. It is also what a package has for other chips."""
+ELEMENTS_PER_THREAD = 16
+FEWEST_WARPS, MOST_THREADS = 4, 512
+"""A multiprocessor has four schedulers of warps."""
 
 
-def settings_of(function: Any, chip: CUDADescription) -> list[Settings]:
+def settings_of(function: Any, chip: ChipDescription) -> list[Settings]:
     """Settings for a `tt.func`, the best first.
 
-    One warp for each 512 elements of the largest block; then more warps, which have more registers together; fewer, each
+    One thread for each 16 elements of the largest block; then more warps, which have more registers together; fewer, each
     of which may have more; and fewer stages, which need less shared memory.
     """
     from mlir import ir
 
     attributes = function.attributes
     given = {name: ir.IntegerAttr(attributes[name]).value for name in (WARPS, STAGES) if name in attributes}
-    warps = 1 << max(0, _largest_block(function) // ELEMENTS_PER_WARP - 1).bit_length()
-    most = min(MOST_WARPS, chip.max_warps)
+    warps = 1 << max(0, _largest_block(function) // (ELEMENTS_PER_THREAD * chip.warp_size) - 1).bit_length()
+    most = min(MOST_THREADS // chip.warp_size, chip.max_warps)
     warps = given.get(WARPS, min(most, max(FEWEST_WARPS, warps)))
-    stages = given.get(STAGES, DEFAULT_STAGES)
-    first = Settings(chip.sm, warps, stages, OLDEST_PTX if chip.sm == 80 else None)
+    stages = given.get(STAGES, chip.stages)
+    first = Settings(chip.full_name, warps, stages)
     if given:
         return [first]
     more = [dataclasses.replace(first, warps=w) for w in (2 * warps, warps // 2) if FEWEST_WARPS <= w <= most]
@@ -74,7 +71,7 @@ class Job:
     """A kernel that is to be scheduled: what to compile (its settings are replaced), for which chip, with what in turn."""
 
     request: Request
-    chip: CUDADescription
+    chip: ChipDescription
     settings: Sequence[Settings]
 
 
@@ -105,17 +102,17 @@ def compile_scheduled(jobs: Sequence[Job]) -> list[CompiledKernel]:
     return [best[k] for k in range(len(jobs))]
 
 
-def _badness(kernel: CompiledKernel, chip: CUDADescription) -> tuple[int, int]:
+def _badness(kernel: CompiledKernel, chip: ChipDescription) -> tuple[int, int]:
     return max(0, kernel.shared - chip.shared_memory), kernel.spills or 0
 
 
 def _check(kernel: CompiledKernel, job: Job) -> None:
     if kernel.spills:
-        log.info("the kernel %s spills %d bytes on sm_%d", job.request.name, kernel.spills, kernel.sm)
+        log.info("the kernel %s spills %d bytes on %s", job.request.name, kernel.spills, job.chip.name)
     if kernel.shared > job.chip.shared_memory:
         place = find_place(job.request.location)
         raise CompileError(
-            f"the kernel {job.request.name} needs {kernel.shared} bytes of shared memory, sm_{kernel.sm} has "
+            f"the kernel {job.request.name} needs {kernel.shared} bytes of shared memory, {job.chip.name} has "
             f"{job.chip.shared_memory}",
             op=place.op,
             location=place.location,

@@ -5,7 +5,8 @@
 
 using namespace lamina;
 
-/// tt.dot takes no less than the first; four warps have work from the second on; a program has registers for no more sums.
+/// tt.dot takes no less than the first; four warps have work from the second on; a program has registers for no more sums,
+/// half of them where vector units make them.
 static constexpr int64_t kLeastSide = 16, kUsualSide = 32, kMostRows = 128, kMostColumns = 256, kMostSums = 1 << 15;
 /// A side below which matrix units work at less than their full rate.
 static constexpr int64_t kFullRows = 64, kFullColumns = 32;
@@ -49,7 +50,7 @@ BlockTile lamina::chooseBlockTile(const BlockProduct &product, const BlockMachin
     for (int64_t side = leastColumns; side <= mostColumns; side *= 2) {
       BlockTile tile{rows, side, depth};
       bool fits = (rows + side) * depth * product.elementBytes * kStages <= machine.sharedBytes;
-      if (!fits || rows * side > kMostSums)
+      if (!fits || rows * side > (product.elementBytes <= 2 ? kMostSums : kMostSums / 2))
         continue;
       // Of equals the smaller one, whose tails waste less.
       if (double time = estimateTime(product, tile, machine, columns != 0); time < least) {

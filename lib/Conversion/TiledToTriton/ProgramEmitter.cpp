@@ -367,13 +367,21 @@ void ProgramEmitter::runLoops(ArrayRef<Loop> loops, Indices &indices, SmallVecto
   if (loops.empty())
     return body(carried);
   const Loop &loop = loops.front();
+  bool isStatic = loop.extent.bound && matchPattern(loop.extent.size.value, m_Constant());
+  if (isStatic && *loop.extent.bound > 0 && *loop.extent.bound <= loop.chunk) {
+    // One iteration.
+    bool isFull = *loop.extent.bound == loop.chunk;
+    indices[loop.dim] = loop.chunk == 1 ? blocks.index(0)
+                                        : blocks.getIndex(blocks.makeAxis(loop.chunk, nextOrder++, {},
+                                                                          isFull ? AxisBlock() : loop.extent.size));
+    return runLoops(loops.drop_front(), indices, carried, body);
+  }
   scf::ForOp op = blocks.enterLoop(loop.extent.size, loop.chunk, carried);
   AxisBlock start{op.getInductionVar(), {}, blocks.getLevel()};
   if (loop.chunk == 1) {
     indices[loop.dim] = start;
   } else {
-    bool isEven =
-        loop.extent.bound && matchPattern(loop.extent.size.value, m_Constant()) && *loop.extent.bound % loop.chunk == 0;
+    bool isEven = isStatic && *loop.extent.bound % loop.chunk == 0;
     indices[loop.dim] =
         blocks.getIndex(blocks.makeAxis(loop.chunk, nextOrder++, start, isEven ? AxisBlock() : loop.extent.size));
   }

@@ -159,7 +159,7 @@ class TritonTarget(PhasedTarget):
                 "kernel.func(lamina-tile-kernels{block-tiles=true pointwise-elements=1024 reduce-elements=1024 online-elements=64 "
                 f"vector-lanes=16 {machine}}},{clean})",
             ),
-            ("ttir", f"lamina-convert-tiled-to-triton,tt.func({clean},loop-invariant-code-motion)"),
+            ("ttir", f"lamina-convert-tiled-to-triton,tt.func({clean})"),
         ]
 
     def emit_ttir(self, module: Any, after: str = "prim") -> dict[str, str]:

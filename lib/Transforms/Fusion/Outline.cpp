@@ -291,7 +291,8 @@ Value Outliner::emitOp(const KernelGraph::Node &node, ValueRange operands) {
           return body.getDenseI64ArrayAttr(positions(operandNode(i), dims));
         };
         return DotGeneralOp::create(body, loc, type, operands[0], operands[1], at(0, dot.getLhsBatch()),
-                                    at(1, dot.getRhsBatch()), at(0, dot.getLhsContract()), at(1, dot.getRhsContract()));
+                                    at(1, dot.getRhsBatch()), at(0, dot.getLhsContract()), at(1, dot.getRhsContract()),
+                                    dot.getTf32Attr());
       })
       .Case([&](SortOp sort) -> Value {
         Type values = type.clone(sort.getValues().getType().getElementType());

@@ -275,9 +275,10 @@ std::pair<Side, Side> getSides(DotGeneralOp op) {
           Side{op.getRhs(), SmallVector<int64_t>(op.getRhsBatch()), SmallVector<int64_t>(op.getRhsContract())}};
 }
 
-DotGeneralOp createDot(OpBuilder &builder, Location loc, Type type, const Side &lhs, const Side &rhs) {
-  return DotGeneralOp::create(builder, loc, type, lhs.operand, rhs.operand, lhs.batch, rhs.batch, lhs.contract,
-                              rhs.contract);
+/// The product `old` of other operands.
+DotGeneralOp createDot(OpBuilder &builder, DotGeneralOp old, Type type, const Side &lhs, const Side &rhs) {
+  return DotGeneralOp::create(builder, old.getLoc(), type, lhs.operand, rhs.operand, lhs.batch, rhs.batch, lhs.contract,
+                              rhs.contract, old.getTf32());
 }
 
 /// dot(merge(x), y) is merge(dot(x, y)) with more free and batch dimensions; y's batch dimensions are split to match.
@@ -354,7 +355,7 @@ struct SinkMergeBelowDot : Pattern<DotGeneralOp> {
       shape.append(lhsShape, dim);
     for (int64_t dim : newRhs.getFree())
       shape.append(rhsShape, dim);
-    Value dot = createDot(rewriter, op.getLoc(), shape.getType(op.getType().getElementType()), newLhs, newRhs);
+    Value dot = createDot(rewriter, op, shape.getType(op.getType().getElementType()), newLhs, newRhs);
     rewriter.replaceOp(op, createReshape(rewriter, op.getLoc(), dot, result));
     ++context.reshapes;
     return success();
@@ -370,7 +371,7 @@ struct AbsorbTranspose : Pattern<DotGeneralOp> {
     changed |= absorb(rhs);
     if (!changed)
       return failure();
-    rewriter.replaceOp(op, createDot(rewriter, op.getLoc(), op.getType(), lhs, rhs));
+    rewriter.replaceOp(op, createDot(rewriter, op, op.getType(), lhs, rhs));
     ++context.transposes;
     return success();
   }

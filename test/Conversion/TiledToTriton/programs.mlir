@@ -100,6 +100,17 @@ kernel.func @grouped(%x: tensor<1024x64xf16>, %w: tensor<64x512xf16>, %o: tensor
 
 // -----
 
+// Operands may be rounded where the program says so.
+
+// CHECK-LABEL: tt.func public @rounded
+// CHECK: tt.dot {{.*}} {inputPrecision = 0 : i32} : tensor<32x32xf32> * tensor<32x32xf32> -> tensor<32x32xf32>
+kernel.func @rounded(%x: tensor<100x80xf32>, %w: tensor<80x200xf32>, %o: tensor<100x200xf32>) attributes {kernel.tile = array<i64: 32, 32, 32>, outs = 1} {
+  %d = prim.dot_general %x, %w batch [] x [] contract [1] x [0] tf32 : (tensor<100x80xf32>, tensor<80x200xf32>) -> tensor<100x200xf32>
+  kernel.return %d : tensor<100x200xf32>
+}
+
+// -----
+
 // Booleans are bytes in memory.
 
 // CHECK-LABEL: tt.func public @masks

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from lamina.package.build import PackageExecutable
     from lamina.targets.interpreted import InterpretedExecutable
 
+_LIBDEVICE = "__nv_"
+
 
 @dataclass(frozen=True)
 class ChipDescription:
@@ -88,9 +90,9 @@ class Toolchain:
     def prepare(self) -> None:
         """Called before each kernel, to set what Triton reads from the environment."""
 
-    def device_function(self, name: str) -> str:
-        """The name in the backend's device library of a function of libdevice, such as ``__nv_expf``."""
-        return name
+    def device_function(self, function: str, bits: int) -> str:
+        """The name in the backend's device library of a function such as ``exp`` on floats of so many bits."""
+        return _LIBDEVICE + function + ("f" if bits == 32 else "")
 
     def facts(self, assembly: str, name: str, arch: Union[int, str], log: str) -> dict[str, Any]:
         """What a compiled kernel's tools say of it.
@@ -273,14 +275,17 @@ class TritonTarget(PhasedTarget):
     def _to_text(self, function: Any, locations: bool = False) -> str:
         """One kernel as a module in generic form, as Triton's backend takes it; with locations if asked for.
 
-        It has no attributes that are for launches, and the functions of the backend's own device library.
+        It has no attributes that are for launches, and the functions of the backend's own device library; in Lamina's IR they
+        are those of libdevice.
         """
         from mlir import ir
 
         def rename(op: Any) -> Any:
             if op.name == "tt.extern_elementwise":
-                symbol = ir.StringAttr(op.attributes["symbol"]).value
-                op.attributes["symbol"] = ir.StringAttr.get(self.toolchain.device_function(symbol))
+                bits = getattr(op.results[0].type, "element_type", op.results[0].type).width
+                symbol = ir.StringAttr(op.attributes["symbol"]).value.removeprefix(_LIBDEVICE)
+                function = symbol.removesuffix("f") if bits == 32 else symbol
+                op.attributes["symbol"] = ir.StringAttr.get(self.toolchain.device_function(function, bits))
             return ir.WalkResult.ADVANCE
 
         with function.context, ir.Location.unknown():

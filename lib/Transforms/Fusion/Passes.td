@@ -67,11 +67,14 @@ def SplitReductions : InterfacePass<"lamina-split-reductions", "::mlir::Function
     is left to a second reduction; a dimension too long for that is split first.
     The order of combination depends on the shape alone, never on the number
     of threads. f16 and bf16 stay f32 between the steps, so that they round once.
-    Linear.
+    With `product-tile`, a matrix product of few rows and columns is split along
+    its longest contracted dimension in the same way, into at most half as many
+    programs. Linear.
   }];
   let options = [
     Option<"minParallelism", "min-parallelism", "int64_t", "8", "programs that keep all of the target busy">,
     Option<"launchElements", "launch-elements", "int64_t", "16384", "elements that a program walks in the time that a launch costs">,
+    Option<"productTile", "product-tile", "int64_t", "0", "rows and columns of a program of a matrix product; 0: such products are left whole">,
     Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dynamic dimension">
   ];
   let statistics = [Statistic<"numSplit", "split", "reductions split">];

@@ -16,8 +16,8 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
     Inside a kernel there is no reshape: dimensions are split into factors until
     all values agree, then factors that always go together are merged again.
     Kernels that are equal but for their locations are emitted once. A constant
-    right operand of a contraction is copied into column panels by @init when
-    `pack-widths` has a width that divides its columns; one of bf16 for a matrix
+    right operand of a contraction of less than 96 rows is copied into column
+    panels by @init when `pack-widths` has a width that divides its columns; one of bf16 for a matrix
     unit into panels where two rows alternate.
 
     The cost is linear in the number of ops times the ops of a kernel.

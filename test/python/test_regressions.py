@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -140,3 +142,46 @@ def test_scans_of_many_dynamic_dimensions() -> None:
     for size in (3, 5, 9):
         x = torch.randn(size)
         torch.testing.assert_close(program(x), function(x), rtol=0, atol=0)
+
+
+def flattened(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x.flatten(1).relu()
+    return y @ w, y, x.relu().permute(0, 2, 3, 1).reshape(4, -1) @ v
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_reshape_that_is_read_and_returned(frozen: bool) -> None:
+    args = torch.randn(4, 3, 2, 2), torch.randn(12, 5), torch.randn(12, 3)
+    compiled = lamina.compile(flattened, args) if frozen else torch.compile(flattened, backend="lamina")
+    for actual, expected in zip(compiled(*args), flattened(*args), strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_training_of_the_head_of_a_network(count: int, dynamic: bool) -> None:
+    # Numbers that are computed from sizes, 1 / (n h w), reach what PyTorch runs between compiled parts.
+    nn = torch.nn
+    layers = [
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.LayerNorm(16),
+        nn.Linear(16, 5),
+        nn.ReLU(),
+    ]
+    model = nn.Sequential(*layers[:count])
+    other = copy.deepcopy(model)
+    torch._dynamo.reset()
+    compiled = torch.compile(other, backend="lamina", dynamic=dynamic)
+    x = torch.randn(3, 4, 4, 4, requires_grad=True)
+    y = x.detach().clone().requires_grad_()
+    expected, actual = model(x), compiled(y)
+    torch.testing.assert_close(actual, expected)
+    weight = torch.randn_like(expected)
+    (expected * weight).sum().backward()
+    (actual * weight).sum().backward()
+    torch.testing.assert_close(y.grad, x.grad, rtol=1e-4, atol=1e-5)
+    for mine, theirs in zip(other.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-4, atol=1e-5)

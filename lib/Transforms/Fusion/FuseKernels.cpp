@@ -97,17 +97,28 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
         return failure();
       init.emplace(func);
     }
-    for (const Grouping::Group *group : grouping.groups()) {
-      ArrayRef<Operation *> members = group->members;
-      KernelGraph graph = grouping.makeGraph(*group);
+    SmallVector<const Grouping::Group *> groups = grouping.groups();
+    std::vector<KernelGraph> graphs;
+    // What kernels read from memory: a kernel that was made before a reshape came to memory reads what that is made of.
+    llvm::DenseSet<Value> stored(terminator->operand_begin(), terminator->operand_end());
+    for (const Grouping::Group *group : groups) {
+      KernelGraph &graph = graphs.emplace_back(grouping.makeGraph(*group));
       if (!graph.ok())
-        return members.front()->emitOpError("was put in a kernel that has no iteration space");
+        return group->members.front()->emitOpError("was put in a kernel that has no iteration space");
+      for (const KernelGraph::Node &node : graph.nodes)
+        if (node.view)
+          stored.insert(node.view->base);
+    }
+    for (auto [group, graph] : llvm::zip_equal(groups, graphs)) {
       if (init)
         packConstants(graph, {*packWidths, *packTileWidths}, *init);
       for (BlockArgument argument : block.getArguments())
         hostValues[argument] = argument;
-      SmallVector<Operation *> outputs = grouping.outputs(members);
-      outlineKernel(graph, members, outputs, sizes, builder, hostValues, table);
+      SmallVector<Operation *> outputs;
+      for (Operation *op : group->members)
+        if (stored.contains(getKernelValue(op)))
+          outputs.push_back(op);
+      outlineKernel(graph, group->members, outputs, sizes, builder, hostValues, table);
       ++numLaunches;
     }
     for (OpOperand &operand : terminator->getOpOperands())

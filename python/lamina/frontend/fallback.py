@@ -229,9 +229,14 @@ def _is_late(node: torch.fx.Node) -> bool:
 
 
 def _evaluated(value: Any, environment: Mapping[sympy.Symbol, int]) -> Any:
+    """The number that an expression of sizes is: an int, a float or a truth."""
     if isinstance(value, torch.SymInt):
         size = to_size(value)
         return size if isinstance(size, int) else int(size.subs(environment))
+    if isinstance(value, (torch.SymFloat, torch.SymBool)):
+        numbers = {symbol.name: number for symbol, number in environment.items()}
+        known = value.node.expr.subs({symbol: numbers[symbol.name] for symbol in value.node.expr.free_symbols})
+        return float(known) if isinstance(value, torch.SymFloat) else bool(known)
     return value
 
 

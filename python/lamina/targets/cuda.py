@@ -78,7 +78,8 @@ class CUDATarget(PhasedTarget):
 
     name = "cuda"
     makes_packages = True
-    emits = ("ttir", "ttgir", "ptx", "cubin")
+    has_census = True
+    emits = ("ttir", "ttgir", "ptx", "cubin", "sass")
 
     def __init__(self, chip: str = "sm_90"):
         names = list(dict.fromkeys(name.strip() for name in chip.split(",")))
@@ -122,6 +123,10 @@ class CUDATarget(PhasedTarget):
         if kind == "ttir":
             return "\n".join(_to_text(function) for _, function in kernels_of(module))
         kernels = self.compile_kernels(module, after="ttir")
+        if kind == "sass":
+            from lamina.census import disassemble
+
+            return "\n".join(disassemble(kernel.cubin) for kernel in kernels.values())
         if kind != "cubin":
             return "\n".join(kernel.asm[kind] for kernel in kernels.values())
         if len(kernels) != 1:

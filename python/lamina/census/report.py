@@ -213,7 +213,20 @@ def to_json(censuses: Mapping[str, Census]) -> str:
 
 
 _HEAD = (
-    *("kernel", "launches", "programs", "warps", "registers", "spills", "shared", "tensor", "load", "store", "copy", "tma"),
+    *(
+        "kernel",
+        "launches",
+        "programs",
+        "warps",
+        "registers",
+        "spills",
+        "shared",
+        "tensor",
+        "load",
+        "store",
+        "copy",
+        "tma",
+    ),
     *("MB read", "MB written", "GFLOP", "least us", "bound by"),
 )
 
@@ -229,9 +242,7 @@ def to_text(censuses: Mapping[str, Census]) -> str:
             title += f" ({census.peaks.product}: {census.peaks.bandwidth / 1e9:g} GB/s; {census.peaks.source})"
         rows = [list(_HEAD), *(_cells(kernel) for kernel in census.of_host())]
         rows.append(_total(census))
-        rows += [
-            [f"{kernel.kernel} (once)", *_cells(kernel)[1:]] for kernel in census.kernels if kernel.host != "main"
-        ]
+        rows += [[f"{kernel.kernel} (once)", *_cells(kernel)[1:]] for kernel in census.kernels if kernel.host != "main"]
         parts.append(f"{title}\n{table(rows)}\n")
     return "\n".join(parts)
 

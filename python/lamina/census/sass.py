@@ -19,7 +19,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("HGMMA", "IGMMA", "QGMMA", "BGMMA"),
         *("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA", "UTCMMA"),
     ),
-    "fma": ("FFMA", "FFMA2", "HFMA2", "DFMA"),
+    "float": (
+        *("FFMA", "FMUL", "FADD", "FMNMX", "FMNMX3", "FFMA2", "FMUL2", "FADD2"),
+        *("HFMA2", "HMUL2", "HADD2", "HMNMX2", "DFMA", "DMUL", "DADD"),
+    ),
     "load": ("LDG", "LD"),
     "store": ("STG", "ST"),
     "atomic": ("RED", "REDG", "ATOM", "ATOMG"),

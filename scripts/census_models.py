@@ -161,7 +161,16 @@ def plan_table(plans: dict[str, tuple[int, int]], inductor: dict[str, Any]) -> l
 
 def chip_table(censuses: dict[str, dict[str, Census]]) -> list[str]:
     """What the kernels are, of each program and chip."""
-    head = ["program", "chip", "kernels", "launches", "most registers", "spilling", "most shared", "tensor-core kernels"]
+    head = [
+        "program",
+        "chip",
+        "kernels",
+        "launches",
+        "most registers",
+        "spilling",
+        "most shared",
+        "tensor-core kernels",
+    ]
     lines = [row([*head, "code", "least ms"]), row(["---", "---", *["---:"] * 8])]
     for name, chips in censuses.items():
         for chip, census in chips.items():
@@ -219,7 +228,16 @@ def page(plans: dict[str, tuple[int, int]], censuses: dict[str, dict[str, Census
             "| chip | product | GB/s | f32 TFLOP/s | f16 TFLOP/s | source |",
             "| --- | --- | ---: | ---: | ---: | --- |",
             *(
-                row([chip, p.product, f"{p.bandwidth / 1e9:g}", f"{p.vector['f32'] / 1e12:g}", f"{p.matrix['f16'] / 1e12:g}", p.source])
+                row(
+                    [
+                        chip,
+                        p.product,
+                        f"{p.bandwidth / 1e9:g}",
+                        f"{p.vector['f32'] / 1e12:g}",
+                        f"{p.matrix['f16'] / 1e12:g}",
+                        p.source,
+                    ]
+                )
                 for chip, p in PEAKS.items()
                 if chip in CHIPS
             ),
@@ -232,7 +250,9 @@ def page(plans: dict[str, tuple[int, int]], censuses: dict[str, dict[str, Census
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=list(PROGRAMS), default=list(PROGRAMS), help="some of the programs")
+    parser.add_argument(
+        "--only", nargs="+", choices=list(PROGRAMS), default=list(PROGRAMS), help="some of the programs"
+    )
     parser.add_argument("--plan", action="store_true", help="launches and bytes alone")
     parser.add_argument("--print", action="store_true", help="to stdout instead of the page")
     args = parser.parse_args()

@@ -125,7 +125,7 @@ def build_census(
     counts: dict[str, dict[str, int]] = {name: {} for name in names}
     if instructions:
         with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            texts = pool.map(disassemble, [image.kernels[name].cubin for name in names])
+            texts = pool.map(disassemble, [image.kernels[name].binary for name in names])
             counts = {name: count_instructions(text) for name, text in zip(names, texts)}
     rows = []
     for host in sorted(image.hosts, key=lambda name: name != "main"):
@@ -160,7 +160,7 @@ def _row(
         registers=kernel.registers,
         spills=kernel.spills,
         shared=kernel.shared,
-        code=len(kernel.cubin),
+        code=len(kernel.binary),
         instructions=instructions,
         read=sum(_int(work.read) for work in works),
         written=sum(_int(work.written) for work in works),

@@ -7,13 +7,16 @@ from typing import Any, Optional
 
 import click
 
-from lamina.targets import PACKAGE
+from lamina.targets import CENSUS, OF_PROGRAMS, PACKAGE
 
 from .options import program_options, request_of
 from .output import Progress, bytes_text, table, write_result
 from .sources import Source, open_source
 
-KINDS = ("fx", "prim", "fused", "planned", "tiled", "linalg", "ttir", "llvm", "asm", "obj", "package")
+KINDS = (
+    *("fx", "prim", "fused", "planned", "tiled", "linalg", "llvm", "asm", "obj"),
+    *("ttir", "ttgir", "ptx", "cubin", "sass", "census", "package"),
+)
 """What is documented; a target may have more phases."""
 
 
@@ -24,7 +27,8 @@ KINDS = ("fx", "prim", "fused", "planned", "tiled", "linalg", "ttir", "llvm", "a
     "--emit",
     metavar="PHASE",
     help=f"The layer to print, one of {', '.join(KINDS)}, or another phase of the target. linalg is the whole "
-    "program in plain linalg, for other compilers; package is a file that lamina-runtime runs, and needs -o.",
+    "program in plain linalg, for other compilers; census is a table of what the kernels are made of, move and compute, "
+    "as JSON if -o FILE.json is given; package is a file that lamina-runtime runs, and needs -o.",
 )
 @click.option("--print-ir-after", multiple=True, metavar="PHASE", help="Prints the program after a phase to stderr.")
 @click.option("-o", "--output", metavar="FILE", help="Where the result goes; by default to stdout.")
@@ -42,12 +46,15 @@ def compile_command(
       lamina compile model.py:Net --input f32[32,512] --dynamic x:0=batch --emit prim
       lamina compile model.pt2 --emit asm -o model.s
       lamina compile model.pt2 --target cuda:sm_80,sm_90 --emit package -o model.lamina
+      lamina compile model.pt2 --target cuda:sm_80,sm_90 --emit census -o census.json
       lamina compile module.mlir --print-ir-after fused --print-ir-after tiled
     """
     name = target_for(target, emit)
     check_phases(name, [*print_ir_after, *([emit] if emit else [])])
     if PACKAGE in print_ir_after or emit == PACKAGE and output in (None, "-"):
         raise click.UsageError("a package is a file or a folder, and cannot be printed: give -o FILE", _context())
+    if CENSUS in print_ir_after:
+        raise click.UsageError("a census is no layer of the program; use --emit census", _context())
     progress = Progress()
     with progress.step("loading"):
         source = open_source(request_of(**program))
@@ -59,6 +66,8 @@ def compile_command(
     _print_phases(module, graph, name, print_ir_after)
     if emit == PACKAGE:
         _write_package(source, name, output, progress)
+    elif emit == CENSUS:
+        _write_census(source, name, output, progress)
     elif emit is not None:
         with progress.step(f"compiling to {emit}"):
             result = _emit(module, graph, name, emit)
@@ -98,7 +107,8 @@ def _phases(target: str) -> list[str]:
     from lamina.targets import get_target
 
     instance = get_target(target)
-    return ["fx", *phases_of(instance), *([PACKAGE] if getattr(instance, "makes_packages", False) else [])]
+    of_programs = [kind for kind, attribute in OF_PROGRAMS.items() if getattr(instance, attribute, False)]
+    return ["fx", *phases_of(instance), *of_programs]
 
 
 def check_phases(target: str, phases: list[str]) -> None:
@@ -119,6 +129,17 @@ def _write_package(source: Source, target: str, output: Optional[str], progress:
         program = source.compile(target)
     with progress.step("writing the package"):
         program.save(output)
+
+
+def _write_census(source: Source, target: str, output: Optional[str], progress: Progress) -> None:
+    from lamina.census import to_json, to_text
+
+    with progress.step("compiling"):
+        program = source.compile(target)
+    args, kwargs = source.arguments() if program.program.symbols else ((), {})
+    with progress.step("reading the machine code"):
+        censuses = program.census(*args, **kwargs)
+    write_result(to_json(censuses) if (output or "").endswith(".json") else to_text(censuses), output)
 
 
 def _emit(module: Any, graph: Any, target: str, phase: str) -> Any:

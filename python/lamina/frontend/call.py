@@ -10,7 +10,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import sympy
 import torch
@@ -22,6 +22,9 @@ from lamina.errors import CompileError
 from .locations import module_path, user_frame
 from .program import Executable, Input, Program, Returned
 from .sizes import Size
+
+if TYPE_CHECKING:
+    from lamina.census import Census
 
 _ERRORS = {"IndexError": IndexError, "RuntimeError": RuntimeError, "ValueError": ValueError, "TypeError": TypeError}
 
@@ -158,6 +161,23 @@ class CallableProgram:
             total += count * result.dtype.itemsize
         arena = getattr(self.executable, "arena_bytes", None)
         return total + (arena(symbols) if arena is not None else 0)
+
+    def census(self, *args: Any, **kwargs: Any) -> dict[str, Census]:
+        """What the kernels are made of, move and compute, for each chip that the program was compiled for.
+
+        Args:
+            args, kwargs: arguments as of a call; only their sizes matter. None are needed if all sizes are static.
+
+        Raises:
+            CompileError: the target has no machine code that can be counted.
+            TypeError, ValueError: as a call does.
+        """
+        census = getattr(self.executable, "census", None)
+        if census is None:
+            raise CompileError(
+                f"the target {self.target or 'cpu'!r} has no census", hint='use target="cuda:sm_90", for example.'
+            )
+        return census(self._symbols(args, kwargs))
 
     def _symbols(self, args: tuple, kwargs: dict) -> list[int]:
         """The values of the symbols in a call."""

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import torch
 
@@ -29,6 +29,9 @@ from lamina_runtime.expressions import evaluate
 from .archive import Contents, make_manifest, write_package
 from .hosts import read_extents, read_hosts, read_signature
 from .interface import own_tensors, read_interface
+
+if TYPE_CHECKING:
+    from lamina.census import Census
 
 log = get_logger("cuda")
 
@@ -147,6 +150,27 @@ class PackageExecutable:
                 }
                 for name, kernel in image.kernels.items()
             }
+            for chip, image in self.images.items()
+        }
+
+    def census(self, symbols: Sequence[int] = (), instructions: bool = True) -> dict[str, Census]:
+        """What the kernels of each chip are made of, move and compute.
+
+        Args:
+            symbols: values of the program's symbols, for bytes, operations and times.
+            instructions: whether the machine code is read, which takes tenths of a second for each kernel.
+
+        Raises:
+            CompileError: the target's machine code cannot be read.
+        """
+        if not getattr(self.target, "has_census", False):
+            raise CompileError(
+                f"the target {self.target.name!r} has no census", hint='use target="cuda:sm_90", for example.'
+            )
+        from lamina.census import build_census, count_work
+
+        return {
+            chip: build_census(image, count_work(self.program.module, type(self.target)(chip)), symbols, instructions)
             for chip, image in self.images.items()
         }
 

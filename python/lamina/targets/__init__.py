@@ -7,7 +7,8 @@ A target is a class that is called without arguments and has:
 * optionally ``phases()`` and ``lower(module, after, until)``, the phases that it takes a prim module through;
 * optionally ``emits``, kinds of code such as ``asm``, and ``emit(module, kind)``, which makes one of a prim module (it
   may change the module) as text or bytes;
-* optionally ``makes_packages``, if what ``compile`` returns has ``save(path, signature=...)``.
+* optionally ``makes_packages``, if what ``compile`` returns has ``save(path, signature=...)``;
+* optionally ``has_census``, if what ``compile`` returns has ``census(symbols)``, see lamina.census.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ from lamina.errors import CompileError
 
 PACKAGE = "package"
 """A file or folder that lamina_runtime runs."""
+
+CENSUS = "census"
+"""A table of what the kernels are made of, move and compute."""
+
+OF_PROGRAMS = {PACKAGE: "makes_packages", CENSUS: "has_census"}
+"""What is made of a whole program, not of its module alone; and the attribute of a target that makes it."""
 
 # They are found without the package's metadata too, in a source tree.
 _BUILT_IN = {
@@ -89,7 +96,7 @@ def target_that_emits(kind: str) -> Optional[str]:
     for name in target_names():
         try:
             target = target_class(name)
-            if kind in getattr(target, "emits", ()) or kind == PACKAGE and getattr(target, "makes_packages", False):
+            if kind in getattr(target, "emits", ()) or getattr(target, OF_PROGRAMS.get(kind, ""), False):
                 return name
         except CompileError:
             continue

@@ -75,6 +75,7 @@ class NVIDIA(Toolchain):
     backend = "cuda"
     stages = ("ttir", "ttgir", "llir", "ptx", "cubin")
     variables = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
+    disassembly = "sass"
 
     def prepare(self) -> None:
         """Has ptxas say registers and spills; and one ptxas of CUDA 12 assemble for every chip: what that of CUDA 13 makes
@@ -88,6 +89,12 @@ class NVIDIA(Toolchain):
         major = lambda tool: int(tool.version.partition(".")[0])  # noqa: E731
         if major(blackwell) > 12 >= major(knobs.nvidia.ptxas):
             os.environ["TRITON_PTXAS_BLACKWELL_PATH"] = knobs.nvidia.ptxas.path
+
+    def disassemble(self, binary: bytes) -> str:
+        """See Toolchain."""
+        from lamina.census import disassemble
+
+        return disassemble(binary)
 
     def facts(self, assembly: str, name: str, arch: Union[int, str], log: str) -> dict[str, Any]:
         """See Toolchain: parameters from the PTX, registers and spills from what ``ptxas -v`` says, if it says anything."""
@@ -121,4 +128,5 @@ class CUDATarget(TritonTarget):
     toolchain = NVIDIA()
     # What is made for sm_90 and later is for one chip alone.
     portable_chip = "sm_80"
-    emits = toolchain.stages
+    emits = (*toolchain.stages, toolchain.disassembly)
+    has_census = True

@@ -71,11 +71,13 @@ class Toolchain:
         backend: the name of the backend.
         stages: what it makes of a kernel, in order: at the end an assembly, then machine code.
         variables: names of environment variables that change what it makes.
+        disassembly: what the machine code is called as text; empty if nothing here reads it.
     """
 
     backend: str
     stages: tuple[str, ...]
     variables: tuple[str, ...] = ()
+    disassembly: str = ""
 
     @property
     def assembly(self) -> str:
@@ -89,6 +91,14 @@ class Toolchain:
 
     def prepare(self) -> None:
         """Called before each kernel, to set what Triton reads from the environment."""
+
+    def disassemble(self, binary: bytes) -> str:
+        """Machine code as text; only where it is called something.
+
+        Raises:
+            CompileError: it cannot be read.
+        """
+        raise NotImplementedError
 
     def device_function(self, function: str, bits: int) -> str:
         """The name in the backend's device library of a function such as ``exp`` on floats of so many bits."""
@@ -183,6 +193,8 @@ class TritonTarget(PhasedTarget):
         if kind == "ttir":
             return "\n".join(self.emit_ttir(module).values())
         kernels = self.compile_kernels(module)
+        if kind == self.toolchain.disassembly:
+            return "\n".join(self.toolchain.disassemble(kernel.binary) for kernel in kernels.values())
         if kind != self.toolchain.binary:
             return "\n".join(kernel.asm[kind] for kernel in kernels.values())
         if len(kernels) != 1:

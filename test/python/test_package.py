@@ -196,31 +196,40 @@ def test_attributes_decide(fresh_cache):
 
     program = lamina.import_program(lambda x: x + 1, (seeded(4096),))
     target = CUDATarget("sm_90")
-    for _ in target.lower(program.module):
-        pass
+    (job,) = target.jobs(program.module)
+    assert len(job.settings) > 1
     (function,) = [op for op in program.module.body.operations if op.operation.name == "tt.func"]
-    assert len(target.jobs(program.module)[0].settings) > 1
     with program.module.context:
         function.operation.attributes["kernel.num_warps"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 2)
-    (job,) = target.jobs(program.module)
+    (job,) = target.jobs(program.module, after="ttir")
     assert [(s.warps, s.stages) for s in job.settings] == [(2, 3)]
     assert "num_warps" not in job.request.text
 
 
-def test_a_kernel_that_needs_other_settings(fresh_cache, tmp_path):
-    # With 16 warps ptxas has too few registers for the tensor cores' instructions.
-    x = seeded(256, 256, dtype=torch.float16)
-    program = lamina.compile(lambda x, y: x @ y, (x, x), target="cuda:sm_90")
-    (facts,) = program.executable.report["sm_90"].values()
-    assert facts["warps"] < 16 and facts["registers"] > 128
-    # What is left of spills is known, and told.
-    program.save(tmp_path / "p", ptx=False)
-    package = lamina_runtime.read(tmp_path / "p")
-    (kernel,) = package.images["sm_90"].kernels.values()
-    assert (kernel.warps, kernel.spills) == (facts["warps"], facts["spills"])
-    from lamina_runtime.describe import describe
+def test_a_kernel_that_needs_smaller_tiles(fresh_cache):
+    from mlir import ir
 
-    assert (f"spills {kernel.spills} bytes" in describe(package)) == (kernel.spills > 0)
+    from lamina.targets.schedule import compile_scheduled, tile_of
+    from lamina.targets.triton_target import kernels_of
+
+    # Of f32, 128 x 256 sums and their operands are more than a thread's registers hold.
+    x = seeded(512, 512)
+    program = lamina.import_program(lambda x, y: x @ y, (x, x))
+    target, module = CUDATarget("sm_80"), program.module
+    for _ in target.lower(module, until="linalg"):
+        pass
+    (kernel,) = [op for op in module.body.operations if op.operation.name == "kernel.func"]
+    kernel.operation.attributes["kernel.tile"] = ir.DenseI64ArrayAttr.get([128, 256, 32], module.context)
+    jobs = target.jobs(module, after="linalg")
+    (before,) = [dict(function.attributes) for _, function in kernels_of(module)]
+    (compiled,) = compile_scheduled(jobs)
+    (after,) = [function for _, function in kernels_of(module)]
+    assert compiled.spills == 0 and compiled.shared <= target.description.shared_memory
+    # The kernel in the module, with its grid, is the one that was compiled.
+    rows, columns, depth = tile_of(after)
+    assert rows * columns < 128 * 256 and depth == 32
+    assert after.attributes["kernel.grid"] != before["kernel.grid"]
+    assert f"tensor<{rows}x{columns}xf32>" in compiled.asm["ttir"]
 
 
 # ---- contents

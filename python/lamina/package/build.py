@@ -65,22 +65,24 @@ def build_images(module: Any, target: type[TritonTarget], chips: Sequence[str]) 
     for chip in chips:
         one, copy = target(chip), copy_module(module)
         extents: dict[str, Any] = {}
-        for phase in one.lower(copy):
+
+        def read(phase: str, module: Any = copy, into: dict[str, Any] = extents) -> None:
             if phase == "planned":
-                extents = read_extents(copy)
-        hosts = read_hosts(copy, extents)
-        mine = one.jobs(copy)
-        parts.append((chip, hosts, {name: read_signature(op) for name, op in kernels_of(copy)}, len(mine)))
+                into.update(read_extents(module))
+
+        mine = one.jobs(copy, reached=read)
+        parts.append((chip, copy, extents, len(mine)))
         jobs += mine
     with timed(log, f"Triton: {len(jobs)} kernels"):
         compiled = iter(compile_scheduled(jobs))
     names = iter([job.request.name for job in jobs])
     images = {}
-    for chip, hosts, signatures, count in parts:
+    for chip, lowered, extents, count in parts:
         kernels = {next(names): next(compiled) for _ in range(count)}
+        signatures = {name: read_signature(op) for name, op in kernels_of(lowered)}
         for name, kernel in kernels.items():
             _check_parameters(name, kernel, signatures[name])
-        images[chip] = Image(chip, hosts, kernels, signatures)
+        images[chip] = Image(chip, read_hosts(lowered, extents), kernels, signatures)
     return images
 
 

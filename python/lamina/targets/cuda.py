@@ -39,13 +39,33 @@ class CUDADescription(ChipDescription):
         return int(self.arch)
 
 
+def _chip(
+    name: str, shared: int, multiprocessors: int, matrix: int, vector: int, load: int, *options: tuple[str, Any]
+) -> CUDADescription:
+    return CUDADescription(
+        name,
+        int(name[3:]),
+        shared << 10,
+        multiprocessors,
+        matrix_rate=matrix,
+        vector_rate=vector,
+        load_rate=load,
+        options=options,
+    )
+
+
+# Rates are of A100, RTX 3090, RTX 6000 Ada, H100 SXM, B200 and RTX PRO 6000: the operations of their data sheets, without
+# sparsity, by multiprocessors; and about what micro-benchmarks see of the L2 cache of A100 (5 TB/s) and H100 (5.5 TB/s).
 CHIPS = {
-    "sm_80": CUDADescription("sm_80", 80, 163 << 10, 108, options=(("ptx_version", OLDEST_PTX),)),
-    "sm_86": CUDADescription("sm_86", 86, 99 << 10, 84),
-    "sm_89": CUDADescription("sm_89", 89, 99 << 10, 142),
-    "sm_90": CUDADescription("sm_90", 90, 227 << 10, 132),
-    "sm_100": CUDADescription("sm_100", 100, 227 << 10, 148),
-    "sm_120": CUDADescription("sm_120", 120, 99 << 10, 188),
+    chip.name: chip
+    for chip in (
+        _chip("sm_80", 163, 108, 1444, 90, 47, ("ptx_version", OLDEST_PTX)),
+        _chip("sm_86", 99, 84, 423, 212, 30),
+        _chip("sm_89", 99, 142, 641, 320, 40),
+        _chip("sm_90", 227, 132, 3750, 254, 42),
+        _chip("sm_100", 227, 148, 7600, 270, 50),
+        _chip("sm_120", 99, 188, 670, 335, 40),
+    )
 }
 
 

@@ -6,14 +6,14 @@ A target of this kind is a subclass of TritonTarget with a table of chips and a 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from lamina.compiler import copy_module
 from lamina.errors import CompileError
 from lamina.targets.phases import PhasedTarget, fused_passes
-from lamina.targets.schedule import Job, compile_scheduled, settings_of
+from lamina.targets.schedule import TILE, Job, compile_scheduled, settings_of, smaller_tile
 from lamina.targets.triton_pool import CompiledKernel, Request
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ class ChipDescription:
         max_warps: that one program may have.
         warp_size: threads of a warp.
         stages: how many iterations of a loop around tt.dot have their operands under way at once, unless they do not fit.
+        matrix_rate: multiply-adds of 16-bit floats that a multiprocessor's matrix units do in a nanosecond.
+        vector_rate: multiply-adds of f32 that it does without them.
+        load_rate: bytes that it loads from the L2 cache in a nanosecond.
         size_hint: the size assumed for a dimension of which nothing is known.
         options: of Triton's backend, beside those that a kernel's settings are.
     """
@@ -49,6 +52,9 @@ class ChipDescription:
     max_warps: int = field(default=32, kw_only=True)
     warp_size: int = field(default=32, kw_only=True)
     stages: int = field(default=3, kw_only=True)
+    matrix_rate: int = field(default=3750, kw_only=True)
+    vector_rate: int = field(default=250, kw_only=True)
+    load_rate: int = field(default=40, kw_only=True)
     size_hint: int = field(default=128, kw_only=True)
     options: tuple[tuple[str, Any], ...] = field(default=(), kw_only=True)
 
@@ -140,17 +146,22 @@ class TritonTarget(PhasedTarget):
     def phases(self) -> list[tuple[str, str]]:
         """Names of the phases from `prim` on, and the passes that make each from the one before."""
         clean = "canonicalize,cse"
+        chip = self.description
+        machine = (
+            f"multiprocessors={chip.multiprocessors} matrix-ops={chip.matrix_rate} vector-ops={chip.vector_rate} "
+            f"load-bytes={chip.load_rate} shared-bytes={chip.shared_memory}"
+        )
         return [
             # Fewer programs than this leave multiprocessors without one.
-            ("fused", fused_passes(2 * self.description.multiprocessors, self.description.size_hint)),
+            ("fused", fused_passes(2 * chip.multiprocessors, chip.size_hint, product_tile=32)),
             ("planned", "lamina-plan-memory"),
             ("linalg", f"kernel.func(lamina-convert-prim-to-linalg{{parallel-scatters=true}},{clean})"),
             (
                 "tiled",
                 "kernel.func(lamina-tile-kernels{block-tiles=true pointwise-elements=1024 reduce-elements=1024 online-elements=64 "
-                f"vector-lanes=16}},{clean})",
+                f"vector-lanes=16 {machine}}},{clean})",
             ),
-            ("ttir", f"lamina-convert-tiled-to-triton,tt.func({clean},loop-invariant-code-motion)"),
+            ("ttir", f"lamina-convert-tiled-to-triton,tt.func({clean})"),
         ]
 
     def emit_ttir(self, module: Any, after: str = "prim") -> dict[str, str]:
@@ -169,11 +180,9 @@ class TritonTarget(PhasedTarget):
         Raises:
             CompileError: a pass or Triton failed; or there is not one kernel for a file of machine code.
         """
-        for _ in self.lower(module):
-            pass
         if kind == "ttir":
-            return "\n".join(self._to_text(function) for _, function in kernels_of(module))
-        kernels = self.compile_kernels(module, after="ttir")
+            return "\n".join(self.emit_ttir(module).values())
+        kernels = self.compile_kernels(module)
         if kind != self.toolchain.binary:
             return "\n".join(kernel.asm[kind] for kernel in kernels.values())
         if len(kernels) != 1:
@@ -188,20 +197,56 @@ class TritonTarget(PhasedTarget):
         Raises:
             CompileError: a pass or Triton failed, or a kernel needs more shared memory than the chip has.
         """
-        for _ in self.lower(module, after):
-            pass
-        jobs = self.jobs(module)
+        jobs = self.jobs(module, after)
         return {job.request.name: kernel for job, kernel in zip(jobs, compile_scheduled(jobs))}
 
-    def jobs(self, module: Any) -> list[Job]:
-        """What Triton has to compile of a module in the phase ``ttir``."""
-        result = []
-        for name, function in kernels_of(module):
-            settings = settings_of(function, self.description)
-            located = functools.partial(self._to_text, function, True)
-            request = Request(self._to_text(function), settings[0], located, str(function.location), name)
-            result.append(Job(request, self.description, settings))
-        return result
+    def jobs(self, module: Any, after: str = "prim", reached: Optional[Callable[[str], None]] = None) -> list[Job]:
+        """Lowers a module, in place, to the last phase: what Triton has to compile of it.
+
+        The module's kernels are those of the schedule only after `compile_scheduled`, which may cut them into smaller tiles.
+
+        Args:
+            module: the module.
+            after: the phase that it is in.
+            reached: called with the name of each phase.
+
+        Raises:
+            CompileError: a pass failed.
+        """
+        before_tiles = copy_module(module) if after == "linalg" else None
+        for phase in self.lower(module, after):
+            if phase == "linalg":
+                before_tiles = copy_module(module)
+            if reached is not None:
+                reached(phase)
+        return [self._job(name, function, before_tiles) for name, function in kernels_of(module)]
+
+    def _job(self, name: str, function: Any, before_tiles: Optional[Any]) -> Job:
+        settings = settings_of(function, self.description)
+        located = functools.partial(self._to_text, function, True)
+        request = Request(self._to_text(function), settings[0], located, str(function.location), name)
+        tile = smaller_tile(function)
+        shrink = None
+        if tile is not None and before_tiles is not None:
+            shrink = functools.partial(self._retile, name, function, before_tiles, tile)
+        return Job(request, self.description, settings, shrink)
+
+    def _retile(self, name: str, function: Any, before_tiles: Any, tile: Sequence[int]) -> Job:
+        """The kernel in tiles of another size, which takes the place of `function` in its module."""
+        from mlir import ir
+
+        module = copy_module(before_tiles)
+        for op in module.body.operations:
+            if op.operation.name == "kernel.func" and ir.StringAttr(op.attributes["sym_name"]).value == name:
+                op.attributes[TILE] = ir.DenseI64ArrayAttr.get(list(tile), module.context)
+        for _ in self.lower(module, after="linalg"):
+            pass
+        (made,) = [made for found, made in kernels_of(module) if found == name]
+        module = copy_module(module, function.context)
+        (made,) = [made for found, made in kernels_of(module) if found == name]
+        replacement = made.clone(ir.InsertionPoint(function))
+        function.erase()
+        return self._job(name, replacement.operation, before_tiles)
 
     def compile(self, program: Program) -> PackageExecutable:
         """The program's machine code for all chips, with its launch plan; its prim module is left as it is.

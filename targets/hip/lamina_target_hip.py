@@ -27,9 +27,9 @@ class AMD(Toolchain):
         if match is None or f".name:           {name}\n" not in match[1]:
             raise ValueError(f"the assembly has no metadata of {name}")
         count = {key: int(value) for key, value in re.findall(r"\.(\w+_count):\s+(\d+)", match[1])}
-        sizes = re.findall(r"\.size:\s+(\d+)\s+\.value_kind:\s+(?!hidden_)", match[1])
+        arguments = re.findall(r"\.size:\s+(\d+)\s+\.value_kind:\s+(\w+)", match[1])
         return {
-            "parameters": [int(size) for size in sizes],
+            "parameters": [int(size) for size, kind in arguments if not kind.startswith("hidden_")],
             "registers": count["vgpr_count"],
             "spills": _REGISTER_BYTES * (count["vgpr_spill_count"] + count["sgpr_spill_count"]),
             "tools": {},

@@ -17,6 +17,8 @@ from typing import Any, Optional
 
 from lamina.errors import CompileError
 
+from .triton_versions import spelled_for
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -87,8 +89,10 @@ def _backend(sm: int, **options: Any) -> tuple[Any, Any, Any]:
 
 def _parse(text: str, context: Any) -> Any:
     """Parses a module, which verifies it. Triton reads files only; this one has no name."""
+    import triton
     from triton._C.libtriton import ir
 
+    text = spelled_for(triton.__version__, text)
     descriptor = os.memfd_create("module.ttir")
     try:
         with open(descriptor, "wb", closefd=False) as file:

@@ -525,6 +525,26 @@ def test_manifests(saved, tmp_path):
         lamina_runtime.load(tmp_path / "none", driver=HostDriver())
 
 
+def test_folders_are_checked_too(saved, tmp_path):
+    path, program = saved
+    (name,) = program.kernels
+    for number, (file, change, message) in enumerate(
+        [
+            (f"kernels/sm_90/{name}.cubin", lambda data: data[:-1], "bytes, expected"),
+            (f"kernels/sm_90/{name}.cubin", lambda data: data[:-1] + bytes([data[-1] ^ 1]), "is damaged: its SHA-256"),
+            ("plan.json", lambda data: data.replace(b"sm_90", b"sm_91"), "plan.json is damaged: its SHA-256"),
+            ("manifest.json", lambda data: data.replace(b"sm_90", b"sm_91"), "its checksum is wrong"),
+            ("manifest.json", lambda data: data[: len(data) // 2], "manifest.json is damaged"),
+        ]
+    ):
+        folder = tmp_path / str(number)
+        program.save(f"{folder}/")
+        (folder / file).write_bytes(change((folder / file).read_bytes()))
+        assert message in load_error(folder)
+        (folder / file).unlink()
+        assert "is missing" in load_error(folder) or "no manifest.json" in load_error(folder)
+
+
 def change(plan, path, value):
     *parents, last = path
     for key in parents:
@@ -695,6 +715,8 @@ def test_the_command(tmp_path):
     assert set(package.images) == {"sm_80", "sm_90"}
     assert run("--emit", "package").returncode == 2
     assert run("--emit", "package", "-o", "other.lamina").returncode == 0
+    wrong = run("--target", "cuda:sm_91", "--emit", "package", "-o", "x")
+    assert wrong.returncode == 1 and "the chips are sm_80, " in wrong.stderr and "Traceback" not in wrong.stderr
     assert "no phase 'package'" in run("--emit", "package", "-o", "x", "--target", "cpu").stderr
     summary = run("--target", "cuda:sm_90")
     assert summary.returncode == 0 and "sm_90" in summary.stdout and "1 kernels" in summary.stdout

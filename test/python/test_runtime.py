@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from lamina_runtime.driver import CudaDriver
 from package_harness import HostDriver, InterpreterDriver, build_stub
 
 pytest.importorskip("triton")
+LOAD_ALONE = Path(__file__).parents[2] / "scripts" / "load_alone.py"
 
 
 def package(path, model, args, kwargs=None, dynamic_shapes=None, chips="sm_90", ptx=False, **options):
@@ -298,20 +300,6 @@ def test_threads(tmp_path):
 
 # ---- alone
 
-ALONE = """
-import sys
-import torch, lamina_runtime
-import lamina_runtime.describe, lamina_runtime.__main__
-assert not {name.partition(".")[0] for name in sys.modules} & {"mlir", "triton", "lamina", "ml_dtypes", "safetensors"}
-package = lamina_runtime.read(sys.argv[1])
-print(lamina_runtime.describe.describe(package))
-try:
-    lamina_runtime.load(sys.argv[1])
-except lamina_runtime.DriverError as error:
-    print("DRIVER:", error)
-assert not {name.partition(".")[0] for name in sys.modules} & {"mlir", "triton", "lamina"}
-"""
-
 
 def environment(tmp_path):
     """An environment in which lamina_runtime is found, and lamina is not."""
@@ -324,18 +312,25 @@ def environment(tmp_path):
 
 
 def test_alone_it_stops_only_at_the_driver(tmp_path):
-    package(tmp_path / "p", *PROGRAMS["softmax"][:2])
+    """In an environment of its own, the wheel does what scripts/runtime_alone.sh checks."""
+    package(tmp_path / "softmax", *PROGRAMS["softmax"][:2], chips="sm_80,sm_90", ptx=True)
+    model = get_model("optimized_net")
+    package(tmp_path / "net", model, PROGRAMS["optimized_net"][1]).save(tmp_path / "light", without=model.state_dict())
     run = subprocess.run(
-        [sys.executable, "-c", ALONE, str(tmp_path / "p")],
+        [sys.executable, LOAD_ALONE, *(tmp_path / name for name in ("softmax", "net", "light"))],
         env=environment(tmp_path),
         cwd=tmp_path,
         capture_output=True,
         text=True,
     )
     assert run.returncode == 0, run.stderr
-    assert "argument    x: float32[7, 1000]" in run.stdout
+    assert [line.partition(";")[0] for line in run.stdout.splitlines()] == [
+        "softmax: 2 chips, 2 kernels",
+        "net: 1 chips, 1 kernels",
+        "light: 1 chips, 1 kernels",
+    ]
     if not torch.cuda.is_available():
-        assert "DRIVER: libcuda.so.1, the CUDA driver, cannot be loaded" in run.stdout
+        assert run.stdout.count("DriverError: libcuda.so.1, the CUDA driver, cannot be loaded") == 3
 
 
 def test_description(tmp_path):

@@ -58,6 +58,8 @@ def describe_constraint(records: dict, name: str) -> str:
     if record.get("baseType"):
         return f"any number of: {describe_constraint(records, record['baseType']['def'])}"
     if "baseAttr" in record and record.get("isOptional"):
+        if record["baseAttr"] is None:
+            return "there or not"
         return f"{describe_constraint(records, record['baseAttr']['def'])}, optional"
     if "enum" in record and isinstance(record["enum"], dict):
         cases = records[record["enum"]["def"]]["enumerants"]

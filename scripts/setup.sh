@@ -30,13 +30,16 @@ fi
 [[ -x "$venv/bin/python" ]] || "$python" -m venv "$venv"
 # The stamp holds what was installed, so that a changed requirement is noticed.
 stamp="$venv/lamina-requirements"
-wanted="$(cat requirements-dev.txt pyproject.toml python/lamina_runtime/pyproject.toml; pwd)"
+wanted="$(cat requirements-dev.txt pyproject.toml python/lamina_runtime/pyproject.toml targets/*/pyproject.toml; pwd)"
 if [[ ! -f "$stamp" || "$(cat "$stamp")" != "$wanted" ]]; then
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
   # Entry points and console scripts; the native part comes from the build below, whose results lie in the source tree.
   local_install=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps)
   "${local_install[@]}" --config-settings=wheel.cmake=false -e .
   "${local_install[@]}" -e python/lamina_runtime
+  for target in targets/*/; do
+    "${local_install[@]}" -e "$target"
+  done
   printf '%s\n' "$wanted" >"$stamp"
 fi
 

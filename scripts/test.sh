@@ -14,6 +14,6 @@ mapfile -t cpp_files < <(git ls-files --cached --others --exclude-standard '*.cp
 ruff check "${python_files[@]}"
 ruff format --check "${python_files[@]}"
 clang-format --dry-run -Werror "${cpp_files[@]}"
-mypy python/lamina python/lamina_runtime
+mypy python/lamina python/lamina_runtime targets/*/*.py
 lit -sv test
-python -m pytest -n 2 test/python "$@"
+python -m pytest -n 2 test/python targets "$@"

@@ -160,6 +160,13 @@ LogicalResult AllocOp::verify() {
 }
 
 LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
+  if (attr.getName() == "kernel.tile") {
+    auto tile = dyn_cast<DenseI64ArrayAttr>(attr.getValue());
+    auto isPower = [](int64_t size) { return size > 0 && llvm::isPowerOf2_64(size); };
+    if (!tile || tile.size() != 3 || !llvm::all_of(tile.asArrayRef(), isPower))
+      return op->emitOpError() << "kernel.tile is three powers of two: rows, columns, depth";
+    return success();
+  }
   bool grid = attr.getName() == "kernel.grid", arena = attr.getName() == "kernel.arena";
   if (!grid && !arena)
     return success();

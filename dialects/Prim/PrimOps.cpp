@@ -499,6 +499,8 @@ LogicalResult DotGeneralOp::verify() {
              << i << " is " << lhs.getDimSize(i) << ", that of rhs dimension " << j << " is " << rhs.getDimSize(j);
   if (lhs.getElementType() != rhs.getElementType())
     return emitOpError("C2: element types are ") << lhs.getElementType() << " and " << rhs.getElementType();
+  if (getTf32() && !lhs.getElementType().isF32())
+    return emitOpError("C5: tf32 is for f32, not ") << lhs.getElementType();
   if (failed(verifyAccumulator(lhs, getType(), "C4", emit)))
     return failure();
   return verifyResultSizes(*this, "C3");
@@ -534,6 +536,8 @@ LogicalResult ConvolutionOp::verify() {
     return emitOpError("C2: ") << outs << " outputs are not divisible by " << groups << " groups";
   if (lhs.getElementType() != rhs.getElementType())
     return emitOpError("C4: element types are ") << lhs.getElementType() << " and " << rhs.getElementType();
+  if (getTf32() && !lhs.getElementType().isF32())
+    return emitOpError("C4: tf32 is for f32, not ") << lhs.getElementType();
   if (failed(verifyAccumulator(lhs, getType(), "C4", emit)))
     return failure();
   return verifyResultSizes(*this, "C5");

@@ -129,7 +129,8 @@ def Prim_DotGeneralOp : Prim_Op<"dot_general"> {
     **Constraints.** C1: batch and contracted dimensions are unique, in range,
     disjoint, and of pairwise equal sizes. C2: the operands' element types are equal.
     C3: the result's dimensions are batch, then lhs free, then rhs free, in order.
-    C4: the result's element type is the operands', or f32 for f16 and bf16.
+    C4: the result's element type is the operands', or f32 for f16 and bf16. C5: with
+    tf32 the operands are f32; they may then be rounded to 10 bits after the point.
 
     **Element types.** f64, f32, f16, bf16, i64, i32, i16, i8, ui8.
 
@@ -142,9 +143,9 @@ def Prim_DotGeneralOp : Prim_Op<"dot_general"> {
     ```
   }];
   let arguments = (ins Prim_NumberTensor:$lhs, Prim_NumberTensor:$rhs, DenseI64ArrayAttr:$lhs_batch, DenseI64ArrayAttr:$rhs_batch,
-    DenseI64ArrayAttr:$lhs_contract, DenseI64ArrayAttr:$rhs_contract);
+    DenseI64ArrayAttr:$lhs_contract, DenseI64ArrayAttr:$rhs_contract, UnitAttr:$tf32);
   let results = (outs Prim_NumberTensor:$result);
-  let assemblyFormat = [{ $lhs `,` $rhs `batch` $lhs_batch `x` $rhs_batch `contract` $lhs_contract `x` $rhs_contract attr-dict
+  let assemblyFormat = [{ $lhs `,` $rhs `batch` $lhs_batch `x` $rhs_batch `contract` $lhs_contract `x` $rhs_contract (`tf32` $tf32^)? attr-dict
     `:` `(` type($lhs) `,` type($rhs) `)` `->` type($result) }];
   let hasVerifier = 1;
 }
@@ -159,7 +160,7 @@ def Prim_ConvolutionOp : Prim_Op<"convolution"> {
     **Constraints.** C1: there are 1 to 3 spatial dimensions, lists have one entry for
     each, and strides and dilations are at least 1. C2: groups divides O and C, and
     rhs has C / groups channels. C3: low and high may be negative, which crops.
-    C4: element types are as for dot_general. C5: the result is N, O and
+    C4: element types and tf32 are as for dot_general. C5: the result is N, O and
     (low + input + high - (k - 1) * dilation - 1) floordiv stride + 1.
 
     **Element types.** f64, f32, f16, bf16.
@@ -173,10 +174,10 @@ def Prim_ConvolutionOp : Prim_Op<"convolution"> {
     ```
   }];
   let arguments = (ins Prim_FloatTensor:$lhs, Prim_FloatTensor:$rhs, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
-    DenseI64ArrayAttr:$lhs_dilations, DenseI64ArrayAttr:$dilations, I64Attr:$groups);
+    DenseI64ArrayAttr:$lhs_dilations, DenseI64ArrayAttr:$dilations, I64Attr:$groups, UnitAttr:$tf32);
   let results = (outs Prim_FloatTensor:$result);
   let assemblyFormat = [{ $lhs `,` $rhs `strides` $strides `low` $low `high` $high `lhs_dilations` $lhs_dilations `dilations` $dilations
-    `groups` $groups attr-dict `:` `(` type($lhs) `,` type($rhs) `)` `->` type($result) }];
+    `groups` $groups (`tf32` $tf32^)? attr-dict `:` `(` type($lhs) `,` type($rhs) `)` `->` type($result) }];
   let hasVerifier = 1;
 }
 #endif

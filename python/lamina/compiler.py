@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 from lamina.errors import CompileError
 
@@ -45,8 +45,8 @@ def emit(module: Any, phase: str, target: Any) -> Union[str, bytes]:
     return str(copy)
 
 
-def copy_module(module: Any) -> Any:
-    """A copy of a module in a context of its own: a pass that crashes costs no more than that."""
+def copy_module(module: Any, context: Optional[Any] = None) -> Any:
+    """A copy of a module in a context of its own: a pass that crashes costs no more than that. Or in a given context."""
     from mlir import ir
 
     from lamina.dialects import make_context
@@ -54,7 +54,7 @@ def copy_module(module: Any) -> Any:
     # Bytecode has all that the text has, in a fraction of the time.
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
-    return ir.Module.parse(buffer.getvalue(), make_context())
+    return ir.Module.parse(buffer.getvalue(), make_context() if context is None else context)
 
 
 def _plain_linalg(module: Any) -> str:

@@ -40,7 +40,7 @@ def _image(name: str, image: Image, package: Package) -> list[str]:
     lines = [f"{name}:"]
     width = max((len(kernel) for kernel in image.kernels), default=0)
     for kernel in image.kernels.values():
-        facts = f"{32 * kernel.warps} threads, {kernel.shared} bytes shared"
+        facts = f"{kernel.threads} threads, {kernel.shared} bytes shared"
         if kernel.registers is not None:
             facts += f", {kernel.registers} registers"
         if kernel.spills:

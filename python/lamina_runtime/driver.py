@@ -11,7 +11,7 @@ import ctypes
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional, Protocol
+from typing import Any, Optional, Protocol, Union
 
 import torch
 
@@ -45,12 +45,12 @@ class Driver(Protocol):
 
     Attributes:
         device: where the tensors of a call are.
-        capability: 90 for 9.0.
+        capability: 90 for 9.0; of a device that is not CUDA's, the chip's name as packages have it.
         shared_memory: the most bytes of it that a program may have.
     """
 
     device: torch.device
-    capability: int
+    capability: Union[int, str]
     shared_memory: int
 
     def load(self, image: bytes, kernel: Kernel) -> Any:
@@ -106,7 +106,9 @@ class CudaDriver:
         self.device = device if device is not None else _current_device()
         handle = ctypes.c_int()
         self._call("cuDeviceGet", ctypes.byref(handle), self.device.index or 0)
-        self.capability = 10 * self._attribute(_CAPABILITY_MAJOR, handle) + self._attribute(_CAPABILITY_MINOR, handle)
+        self.capability: Union[int, str] = 10 * self._attribute(_CAPABILITY_MAJOR, handle) + self._attribute(
+            _CAPABILITY_MINOR, handle
+        )
         self.shared_memory = self._attribute(_SHARED_MEMORY_OPTIN, handle)
         # The context that torch uses too.
         self._context = ctypes.c_void_p()
@@ -161,7 +163,7 @@ class CudaDriver:
         addresses = (ctypes.c_void_p * len(values))(*(start + 8 * i for i in range(len(values))))
         config = _LaunchConfig()
         config.grid[:] = [launch.programs, 1, 1]
-        config.block[:] = [32 * kernel.warps, 1, 1]
+        config.block[:] = [kernel.threads, 1, 1]
         config.shared = kernel.shared
         config_pointer = ctypes.byref(config)
         call = self._library.cuLaunchKernelEx

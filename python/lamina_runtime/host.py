@@ -11,7 +11,7 @@ import torch
 from .driver import BoundLaunch, Driver, Launcher
 from .errors import PackageError
 from .expressions import evaluate
-from .plan import ARENA, SCALARS, Host, Kernel
+from .plan import ARENA, SCALARS, Host, Kernel, chip_name
 
 _KEPT = 256
 _CACHE_LINE = 256
@@ -131,7 +131,7 @@ def load_kernels(kernels: Mapping[str, Kernel], images: Any, driver: Driver) -> 
             if kernel.shared > driver.shared_memory:
                 raise PackageError(
                     f"the kernel {name} needs {kernel.shared} bytes of shared memory; this device has "
-                    f"{driver.shared_memory}: compile the program for sm_{driver.capability}"
+                    f"{driver.shared_memory}: compile the program for {chip_name(driver.capability)}"
                 )
             loaded[name] = (kernel, driver.load(bytes(images[kernel.file]), kernel))
     return loaded

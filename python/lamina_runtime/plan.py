@@ -31,6 +31,7 @@ class Kernel:
         scalars: types of those after them, which are values of symbols.
         hidden: pointers after those, to scratch memory (the first) and to what is not used.
         registers, spills: of a thread, in registers and bytes; None where it is not known.
+        warp_size: threads of a warp.
     """
 
     name: str
@@ -45,6 +46,12 @@ class Kernel:
     hidden: int
     registers: Optional[int] = None
     spills: Optional[int] = None
+    warp_size: int = 32
+
+    @property
+    def threads(self) -> int:
+        """Threads of a program."""
+        return self.warps * self.warp_size
 
 
 @dataclass(frozen=True)
@@ -250,7 +257,8 @@ def _kernel(archive: Archive, name: str, data: dict[str, Any]) -> Kernel:
     for scalar in data["scalars"]:
         if scalar not in SCALARS:
             raise PackageError(f"the kernel {name} has an argument of type {scalar!r}")
-    numbers = ("warps", "shared", "scratch", "scratch_alignment", "hidden")
+    numbers = ("warps", "warp_size", "shared", "scratch", "scratch_alignment", "hidden")
+    data = {"warp_size": 32, **data}
     if any(type(data[key]) is not int or data[key] < 0 for key in numbers):
         raise PackageError(f"the kernel {name} has sizes that are no numbers")
     return Kernel(
@@ -270,28 +278,44 @@ def chip_number(chip: str) -> int:
     return int(chip.removeprefix("sm_"))
 
 
-def choose_image(package: Package, capability: int) -> Image:
+def chip_name(capability: Union[int, str]) -> str:
+    """The chip of a device: ``sm_90`` for 90; of one that is not CUDA's, its name."""
+    return f"sm_{capability}" if isinstance(capability, int) else capability
+
+
+def is_cuda(package: Package) -> bool:
+    """Whether anything in the package is for a chip of CUDA."""
+    return package.ptx is not None or any(chip.startswith("sm_") for chip in package.images)
+
+
+def contents(package: Package) -> str:
+    """The chips that a package is for, for messages."""
+    cuda = sorted((chip for chip in package.images if chip.startswith("sm_")), key=chip_number)
+    have = ", ".join([*cuda, *sorted(set(package.images) - set(cuda))]) or "no chip"
+    ptx = f" and PTX of {package.ptx.chip}" if package.ptx is not None else ""
+    return f"{package.archive.name} has machine code for {have}{ptx}"
+
+
+def choose_image(package: Package, capability: Union[int, str]) -> Image:
     """The image for a device.
 
-    Machine code runs on the chip that it is made for; below 9.0 also on later ones of the same generation.
+    Machine code runs on the chip that it is made for; that of CUDA below 9.0 also on later ones of the same generation.
 
     Args:
         package: the package.
-        capability: the device's, 90 for 9.0.
+        capability: the device's, 90 for 9.0; of a device that is not CUDA's, the chip's name.
 
     Raises:
         PackageError: there is none.
     """
-    chips: Sequence[int] = sorted(chip_number(chip) for chip in package.images)
-    same = [chip for chip in chips if chip // 10 == capability // 10 and chip <= capability < 90]
-    if capability in chips:
-        return package.images[f"sm_{capability}"]
-    if same:
-        return package.images[f"sm_{same[-1]}"]
-    if package.ptx is not None and capability >= chip_number(package.ptx.chip):
-        return package.ptx
-    have = ", ".join(f"sm_{chip}" for chip in chips) or "no chip"
-    ptx = f" and PTX of {package.ptx.chip}" if package.ptx is not None else ""
-    raise PackageError(
-        f"{package.archive.name} has machine code for {have}{ptx}, and none that runs on this device, which is sm_{capability}"
-    )
+    name = chip_name(capability)
+    if name in package.images:
+        return package.images[name]
+    if isinstance(capability, int):
+        chips: Sequence[int] = sorted(chip_number(chip) for chip in package.images if chip.startswith("sm_"))
+        same = [chip for chip in chips if chip // 10 == capability // 10 and chip <= capability < 90]
+        if same:
+            return package.images[f"sm_{same[-1]}"]
+        if package.ptx is not None and capability >= chip_number(package.ptx.chip):
+            return package.ptx
+    raise PackageError(f"{contents(package)}, and none that runs on this device, which is {name}")

@@ -12,10 +12,10 @@ from . import structure
 from .archive import CONSTANTS, Archive
 from .call import Call, dtype_of
 from .driver import CudaDriver, Driver
-from .errors import PackageError
+from .errors import DriverError, PackageError
 from .expressions import evaluate
 from .host import HostProgram, load_kernels
-from .plan import Image, Package, checking, choose_image, read_package
+from .plan import Image, Package, checking, choose_image, contents, is_cuda, read_package
 from .tensors import read_tensors
 
 
@@ -45,7 +45,8 @@ def load(
     Args:
         path: a file, or a folder.
         device: a CUDA device of torch; by default the current one.
-        driver: what runs the kernels instead of the CUDA driver; see lamina_runtime.driver.Driver.
+        driver: what runs the kernels instead of the CUDA driver, or on chips that are not CUDA's; see
+            lamina_runtime.driver.Driver.
         verify: whether the package's contents are compared with their hashes.
         weights: by name, those that were left out of the package (``save(without=...)``), such as a ``state_dict()``; others
             are of no matter. They are copied.
@@ -55,13 +56,25 @@ def load(
 
     Raises:
         PackageError: the package is damaged, has nothing that runs on the device, or lacks a weight.
-        DriverError: there is no CUDA driver, or it refuses a kernel.
+        DriverError: there is no CUDA driver, or it refuses a kernel; or the package is for other chips alone.
         OSError: the package cannot be read.
     """
     package = read(path, verify)
-    if driver is None:
-        driver = CudaDriver(_indexed(device) if device is not None else None)
-    return Program(package, driver, weights)
+    return Program(package, driver if driver is not None else default_driver(package, device), weights)
+
+
+def default_driver(package: Package, device: Union[str, torch.device, None] = None) -> Driver:
+    """What runs a package where nothing else was given: the CUDA driver.
+
+    Raises:
+        DriverError: there is none, or the package is for other chips alone.
+    """
+    if not is_cuda(package):
+        raise DriverError(
+            f"{contents(package)}, which lamina-runtime has no launcher for: it launches on CUDA devices; give "
+            "lamina_runtime.load a driver= for others"
+        )
+    return CudaDriver(_indexed(device) if device is not None else None)
 
 
 def _indexed(device: Union[str, torch.device]) -> torch.device:

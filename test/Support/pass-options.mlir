@@ -4,7 +4,7 @@
 // RUN: not lamina-opt %s --pass-pipeline='builtin.module(lamina-fuse-kernels{pack-widths=16,0})' 2>&1 | FileCheck %s --check-prefix=WIDTHS
 // RUN: not lamina-opt %s --pass-pipeline='builtin.module(lamina-fuse-kernels{pack-tile-widths=0})' 2>&1 | FileCheck %s --check-prefix=TILES
 // RUN: not lamina-opt %s --pass-pipeline='builtin.module(lamina-fuse-kernels{pack-widths=wide})' 2>&1 | FileCheck %s --check-prefix=WORD
-// RUN: not lamina-opt %s --pass-pipeline='builtin.module(func.func(lamina-split-reductions{min-elements=-1}))' 2>&1 | FileCheck %s --check-prefix=ELEMENTS
+// RUN: not lamina-opt %s --pass-pipeline='builtin.module(func.func(lamina-split-reductions{launch-elements=-1}))' 2>&1 | FileCheck %s --check-prefix=ELEMENTS
 // RUN: not lamina-opt %s --pass-pipeline='builtin.module(kernel.func(lamina-tile-kernels{threads=0}))' 2>&1 | FileCheck %s --check-prefix=THREADS
 // RUN: not lamina-opt %s --pass-pipeline='builtin.module(kernel.func(lamina-tile-kernels{vector-lanes=0}))' 2>&1 | FileCheck %s --check-prefix=LANES
 // RUN: not lamina-opt %s --pass-pipeline='builtin.module(lamina-convert-tiled-to-triton{depth=0})' 2>&1 | FileCheck %s --check-prefix=DEPTH
@@ -21,7 +21,7 @@
 // WIDTHS: error: lamina-fuse-kernels: pack-widths is 0, which is not at least 1
 // TILES: error: lamina-fuse-kernels: pack-tile-widths is 0, which is not at least 1
 // WORD: 'wide' value invalid
-// ELEMENTS: error: lamina-split-reductions: min-elements is -1, which is not at least 0
+// ELEMENTS: error: lamina-split-reductions: launch-elements is -1, which is not at least 0
 // THREADS: error: lamina-tile-kernels: threads is 0, which is not at least 1
 // LANES: error: lamina-tile-kernels: vector-lanes is 0, which is not at least 1
 // DEPTH: error: lamina-convert-tiled-to-triton: depth is 0, which is not a power of two

@@ -72,6 +72,19 @@ PROGRAMS = {
         [(seeded(130, 64), seeded(64, 33))],
     ),
     "vector": (matmul, (seeded(1, 300), seeded(300, 50)), None, []),
+    "matmul_skinny": (
+        lambda x, y: torch.relu(x @ y + 1),
+        (seeded(9, 4096, dtype=torch.float16), seeded(4096, 40, dtype=torch.float16)),
+        None,
+        [],
+    ),
+    "rotate": (
+        lambda x, y: torch.cat([-x[..., 8:], x[..., :8]], -1) * y + x,
+        (seeded(2, 3, 5, 16), seeded(5, 16)),
+        None,
+        [],
+    ),
+    "gather_clamped": (lambda x, i: x[i.clamp(0, 36)], (seeded(37, 50), torch.tensor([[1, 36], [-37, 400]])), None, []),
     "matmul_heads": (
         lambda x, y: torch.einsum("bhik,bhkj->bihj", x, y),
         (seeded(1, 3, 20, 16), seeded(1, 3, 16, 24)),

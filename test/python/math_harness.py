@@ -16,15 +16,35 @@ PIPELINE = (
     "reconcile-unrealized-casts)"
 )
 
+SIGMOID = """
+  %low = arith.constant dense<0.0> : TYPE
+  %one = arith.constant dense<1.0> : TYPE
+  %abs = math.absf %a : TYPE
+  %minus = arith.negf %abs : TYPE
+  %exp = math.exp %minus : TYPE
+  %negative = arith.cmpf olt, %a, %low : TYPE
+  %numerator = arith.select %negative, %exp, %one : MASK, TYPE
+  %sum = arith.addf %one, %exp : TYPE
+  %quotient = arith.divf %numerator, %sum : TYPE
+  %back = arith.subf %sum, %one : TYPE
+  %lost = arith.subf %exp, %back : TYPE
+  %rest = arith.subf %one, %quotient : TYPE
+  %inverse = arith.maximumf %quotient, %rest : TYPE
+  %part = arith.mulf %quotient, %lost : TYPE
+  %correction = arith.mulf %part, %inverse : TYPE
+  %r = arith.subf %quotient, %correction : TYPE"""
+"""The body of a Loop, as the importer writes it."""
+
 
 class Loop:
     """A compiled loop of one body over arrays of equal length.
 
-    `body` is MLIR text that computes %r from %a, %b, ... of type TYPE; `lanes` = 0 makes the loop scalar.
+    `body` is MLIR text that computes %r from %a, %b, ... of type TYPE, and i1 of type MASK; `lanes` = 0 makes the loop scalar.
     """
 
     def __init__(self, body: str, operands: int = 1, lanes: int = 16, element: str = "f32", pipeline: str = PIPELINE):
         kind = f"vector<{lanes}x{element}>" if lanes else element
+        mask = f"vector<{lanes}xi1>" if lanes else "i1"
         step = lanes or 1
         names = "abc"[:operands]
         memref = f"memref<?x{element}>"
@@ -41,7 +61,7 @@ class Loop:
           %step = arith.constant {step} : index
           scf.for %i = %zero to %n step %step {{
             {loads}
-            {body.replace("TYPE", kind)}
+            {body.replace("TYPE", kind).replace("MASK", mask)}
             {store}
           }}
           return

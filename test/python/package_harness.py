@@ -16,7 +16,8 @@ from mlir import ir
 from lamina.compiler import copy_module
 from lamina.reference.triton import launch as interpret
 from lamina.reference.values import ELEMENT_TYPES
-from lamina.targets.cuda import CUDATarget, kernels_of
+from lamina.targets import get_target
+from lamina.targets.triton_target import kernels_of
 from lamina_runtime.driver import BoundLaunch, Launcher
 from lamina_runtime.plan import Kernel
 
@@ -31,7 +32,7 @@ class HostDriver:
 
     device = torch.device("cpu")
 
-    def __init__(self, capability: int = 90, shared_memory: int = 227 << 10):
+    def __init__(self, capability: int | str = 90, shared_memory: int = 227 << 10):
         self.capability = capability
         self.shared_memory = shared_memory
         self.images: dict[str, bytes] = {}
@@ -67,12 +68,12 @@ class InterpreterDriver(HostDriver):
 
     Args:
         module: the prim module that the package was made of.
-        chip: whose kernels these are.
+        chip: whose kernels these are, with its target.
     """
 
-    def __init__(self, module: ir.Module, chip: str = "sm_90"):
-        target = CUDATarget(chip)
-        super().__init__(target.description.sm, target.description.shared_memory)
+    def __init__(self, module: ir.Module, chip: str = "cuda:sm_90"):
+        target = get_target(chip)
+        super().__init__(target.description.arch, target.description.shared_memory)
         self._module = copy_module(module)
         for _ in target.lower(self._module):
             pass

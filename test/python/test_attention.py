@@ -186,6 +186,24 @@ def test_spelling_as_triton(function, dtype):
     check(actual, function, *args)
 
 
+def test_rows_are_loaded_once():
+    args = [random(2, 4, 512, 64, dtype=torch.float16, seed=i) for i in range(3)]
+    (text,) = CUDATarget().emit_ttir(import_program(Module(sdpa_causal), args).module).values()
+    before, _, inside = text.partition('"scf.for"')
+    assert (before.count('"tt.load"'), inside.count('"tt.load"')) == (1, 2)
+
+
+@pytest.mark.parametrize("size", [7, 64, 130])
+def test_one_tensor_for_all(size):
+    # Rows and columns of one argument are different dimensions of the scores.
+    def own(x):
+        return sdpa_causal(x, x, x) + x
+
+    x = random(1, 2, size, 32)
+    for actual in (run(own, x)[0], run_as_triton(own, x)[0]):
+        check(actual, own, x)
+
+
 @pytest.mark.parametrize("function", [plain, sdpa_causal, sliding_window])
 @pytest.mark.parametrize("queries, keys", [(1, 1), (1, 100), (100, 1), (5, 130), (128, 64)])
 def test_sizes_as_triton(function, queries, keys):

@@ -17,8 +17,8 @@ import lamina_runtime
 from cuda_programs import DYNAMIC, PROGRAMS, get_model, seeded
 from lamina.errors import CompileError, CompilerCrash
 from lamina.targets import schedule, triton_pool
-from lamina.targets.cuda import CHIPS, CUDATarget
-from lamina.targets.triton import Settings, parameter_widths
+from lamina.targets.cuda import CHIPS, CUDATarget, parameter_widths
+from lamina.targets.triton import Settings
 from lamina.targets.triton_pool import CompiledKernel, Request
 from lamina_runtime.archive import checksum
 from package_harness import HostDriver, InterpreterDriver
@@ -62,7 +62,7 @@ def started(monkeypatch):
 
 
 def test_what_is_kept_starts_no_process(fresh_cache, started):
-    requests = [Request(kernel(op), Settings(sm)) for op in ("addf", "mulf", "addf") for sm in (80, 90)]
+    requests = [Request(kernel(op), Settings(f"cuda:sm_{sm}")) for op in ("addf", "mulf", "addf") for sm in (80, 90)]
     first = triton_pool.compile_kernels(requests)
     assert 1 <= len(started) <= len(os.sched_getaffinity(0))
     assert first[0] == first[4] and first[0] != first[2] and first[0] != first[1]
@@ -74,7 +74,7 @@ def test_what_is_kept_starts_no_process(fresh_cache, started):
 def test_a_damaged_entry_is_made_again(fresh_cache, started):
     from lamina import cache
 
-    request = Request(kernel(), Settings(90))
+    request = Request(kernel(), Settings("cuda:sm_90"))
     (first,) = triton_pool.compile_kernels([request])
     ((path, _, _),) = cache.entries()
     data = bytearray(path.read_bytes())
@@ -85,20 +85,22 @@ def test_a_damaged_entry_is_made_again(fresh_cache, started):
 
 
 def test_facts_of_a_kernel(fresh_cache):
-    (made,) = triton_pool.compile_kernels([Request(kernel(), Settings(90, warps=8))])
+    (made,) = triton_pool.compile_kernels([Request(kernel(), Settings("cuda:sm_90", warps=8))])
     assert isinstance(made, CompiledKernel)
-    assert (made.name, made.warps, made.shared, made.spills, made.ptxas) == ("f", 8, 0, 0, "12.9")
-    assert made.registers > 0 and made.parameters == (8, 8, 8) and made.cubin.startswith(b"\x7fELF")
+    assert (made.name, made.warps, made.shared, made.spills, made.tools["ptxas"]) == ("f", 8, 0, 0, "12.9")
+    assert made.registers > 0 and made.parameters == (8, 8, 8) and made.binary.startswith(b"\x7fELF")
     assert ".version 8.8" in made.asm["ptx"] and ".target sm_90a" in made.asm["ptx"]
-    (old,) = triton_pool.compile_kernels([Request(kernel(), Settings(80, ptx_version=80, until="ptx"))])
-    assert ".version 8.0" in old.asm["ptx"] and old.cubin == b"" and set(old.asm) == {"ttir", "ttgir", "llir", "ptx"}
+    (old,) = triton_pool.compile_kernels([Request(kernel(), Settings("cuda:sm_80", until="ptx"))])
+    assert ".version 8.0" in old.asm["ptx"] and old.binary == b"" and set(old.asm) == {"ttir", "ttgir", "llir", "ptx"}
     with pytest.raises(ValueError, match="no entry point g"):
         parameter_widths(made.asm["ptx"], "g")
 
 
 def test_errors_name_the_line_of_the_program(fresh_cache):
     location = 'loc("add_3"("layers.0"("model.py":17:0)))'
-    (error,) = triton_pool.compile_kernels([Request(kernel("nonsense"), Settings(90), location=location, name="k_add")])
+    (error,) = triton_pool.compile_kernels(
+        [Request(kernel("nonsense"), Settings("cuda:sm_90"), location=location, name="k_add")]
+    )
     assert isinstance(error, CompileError) and not isinstance(error, CompilerCrash)
     assert (error.location, error.op, error.module) == ("model.py:17", "add_3", "layers.0")
     assert "could not compile the kernel k_add: " in str(error) and "arith.nonsense" in str(error)
@@ -111,8 +113,8 @@ def test_diagnostics_of_triton_are_more_exact(fresh_cache):
     )
     location = 'loc(fused["add_3"("model.py":17:0), "iota"("model.py":18:0)])'
     for request, line in [
-        (Request(wrong, Settings(90), None, location), "model.py:17"),
-        (Request(wrong, Settings(90), lambda: located, location), "model.py:18"),
+        (Request(wrong, Settings("cuda:sm_90"), None, location), "model.py:17"),
+        (Request(wrong, Settings("cuda:sm_90"), lambda: located, location), "model.py:18"),
     ]:
         (error,) = triton_pool.compile_kernels([request])
         assert isinstance(error, CompileError) and error.location == line
@@ -139,7 +141,7 @@ t.compile_stages = dying
 main()""",
         ),
     )
-    requests = [Request(kernel(op), Settings(90), name=f"k_{op}") for op in ("mulf", "addf", "mulf", "subf")]
+    requests = [Request(kernel(op), Settings("cuda:sm_90"), name=f"k_{op}") for op in ("mulf", "addf", "mulf", "subf")]
     outcomes = triton_pool.compile_kernels(requests)
     assert isinstance(outcomes[0], CompilerCrash) and outcomes[2] is outcomes[0]
     assert "the kernel k_mulf ended its compiler, Triton, by signal 6" in str(outcomes[0])
@@ -151,7 +153,7 @@ main()""",
 
 
 def outcome(warps, stages, spills=0, shared=0):
-    return CompiledKernel("k", 90, {}, b"", warps, stages, shared, spills=spills, registers=1)
+    return CompiledKernel("k", "cuda:sm_90", {}, b"", warps, stages, shared, spills=spills, registers=1)
 
 
 def scheduled(monkeypatch, results, chip="sm_90"):
@@ -166,7 +168,7 @@ def scheduled(monkeypatch, results, chip="sm_90"):
         return [value if isinstance(value, CompileError) else outcome(*key, **value)]
 
     monkeypatch.setattr(schedule, "compile_kernels", compile)
-    settings = [Settings(90, *key) for key in [(8, 3), (16, 3), (4, 3), (8, 2)]]
+    settings = [Settings("cuda:sm_90", *key) for key in [(8, 3), (16, 3), (4, 3), (8, 2)]]
     job = schedule.Job(Request("", settings[0], location='loc("mm"("model.py":3:0))', name="k"), CHIPS[chip], settings)
     (kernel,) = schedule.compile_scheduled([job])
     return (kernel.warps, kernel.stages), tried
@@ -194,31 +196,40 @@ def test_attributes_decide(fresh_cache):
 
     program = lamina.import_program(lambda x: x + 1, (seeded(4096),))
     target = CUDATarget("sm_90")
-    for _ in target.lower(program.module):
-        pass
+    (job,) = target.jobs(program.module)
+    assert len(job.settings) > 1
     (function,) = [op for op in program.module.body.operations if op.operation.name == "tt.func"]
-    assert len(target.jobs(program.module)[0].settings) > 1
     with program.module.context:
         function.operation.attributes["kernel.num_warps"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 2)
-    (job,) = target.jobs(program.module)
+    (job,) = target.jobs(program.module, after="ttir")
     assert [(s.warps, s.stages) for s in job.settings] == [(2, 3)]
     assert "num_warps" not in job.request.text
 
 
-def test_a_kernel_that_needs_other_settings(fresh_cache, tmp_path):
-    # With 16 warps ptxas has too few registers for the tensor cores' instructions.
-    x = seeded(256, 256, dtype=torch.float16)
-    program = lamina.compile(lambda x, y: x @ y, (x, x), target="cuda:sm_90")
-    (facts,) = program.executable.report["sm_90"].values()
-    assert facts["warps"] < 16 and facts["registers"] > 128
-    # What is left of spills is known, and told.
-    program.save(tmp_path / "p", ptx=False)
-    package = lamina_runtime.read(tmp_path / "p")
-    (kernel,) = package.images["sm_90"].kernels.values()
-    assert (kernel.warps, kernel.spills) == (facts["warps"], facts["spills"])
-    from lamina_runtime.describe import describe
+def test_a_kernel_that_needs_smaller_tiles(fresh_cache):
+    from mlir import ir
 
-    assert (f"spills {kernel.spills} bytes" in describe(package)) == (kernel.spills > 0)
+    from lamina.targets.schedule import compile_scheduled, tile_of
+    from lamina.targets.triton_target import kernels_of
+
+    # Of f32, 128 x 256 sums and their operands are more than a thread's registers hold.
+    x = seeded(512, 512)
+    program = lamina.import_program(lambda x, y: x @ y, (x, x))
+    target, module = CUDATarget("sm_80"), program.module
+    for _ in target.lower(module, until="linalg"):
+        pass
+    (kernel,) = [op for op in module.body.operations if op.operation.name == "kernel.func"]
+    kernel.operation.attributes["kernel.tile"] = ir.DenseI64ArrayAttr.get([128, 256, 32], module.context)
+    jobs = target.jobs(module, after="linalg")
+    (before,) = [dict(function.attributes) for _, function in kernels_of(module)]
+    (compiled,) = compile_scheduled(jobs)
+    (after,) = [function for _, function in kernels_of(module)]
+    assert compiled.spills == 0 and compiled.shared <= target.description.shared_memory
+    # The kernel in the module, with its grid, is the one that was compiled.
+    rows, columns, depth = tile_of(after)
+    assert rows * columns < 128 * 256 and depth == 32
+    assert after.attributes["kernel.grid"] != before["kernel.grid"]
+    assert f"tensor<{rows}x{columns}xf32>" in compiled.asm["ttir"]
 
 
 # ---- contents

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from torch.export import Dim
 
+import lamina
 from lamina.reference.values import ELEMENT_TYPES
 from random_programs import TARGETS, check
 from strategies import Program
@@ -124,3 +127,16 @@ def test_reductions_that_start_alike(target: str) -> None:
     x = np.array([3, 1, 5, 2, 5], np.float32)
     program = make_program("%x: tensor<5xf32>, %y: tensor<5xf32>) -> (tensor<i64>, tensor<i64>)", body, [x, x[::-1]])
     check(program, target)
+
+
+def test_scans_of_many_dynamic_dimensions() -> None:
+    # Slices of one row along the scan, of tiles of one row: which of the two sizes of 1 is gone is not to be guessed.
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        n = x.shape[0]
+        indices = torch.arange(n)[None, None, None, :].expand(4, n, n, n)
+        return indices.cumsum(2), indices.cummin(2)[0]
+
+    program = lamina.compile(function, (torch.randn(7),), dynamic_shapes={"x": {0: Dim("n", min=3)}})
+    for size in (3, 5, 9):
+        x = torch.randn(size)
+        torch.testing.assert_close(program(x), function(x), rtol=0, atol=0)

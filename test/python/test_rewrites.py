@@ -17,6 +17,8 @@ PIPELINES = [
     "canonicalize",
     "func.func(lamina-simplify-reshapes)",
     "canonicalize,func.func(lamina-simplify-reshapes),canonicalize",
+    "func.func(lamina-sink-below-concatenates)",
+    "func.func(lamina-simplify-reshapes,lamina-sink-below-concatenates),canonicalize",
 ]
 
 
@@ -84,6 +86,7 @@ class Generator:
                 "dot",
                 "reduce",
                 "slice",
+                "concatenate",
             ]
         )
         type = self.type(shape, exprs)
@@ -174,6 +177,33 @@ class Generator:
             self.emit(
                 f"prim.slice {x} {starts} to {limits} step {steps} : {type} to {self.type(out, exprs)}", out, exprs
             )
+
+        elif kind == "concatenate" and shape:
+            # Parts of the value, changed or not, one after the other.
+            at = pick([k for k in range(len(shape)) if not exprs[k]] or [None])
+            if at is None:
+                return
+            parts = []
+            for _ in range(self.random.randint(1, 3)):
+                part, size = x, shape[at]
+                if not any(exprs) and self.random.random() < 0.7:
+                    limit = self.random.randint(0, size)
+                    start = self.random.randint(0, limit)
+                    out = (*shape[:at], limit - start, *shape[at + 1 :])
+                    starts = [start if k == at else 0 for k in range(len(shape))]
+                    limits = [limit if k == at else shape[k] for k in range(len(shape))]
+                    text = f"prim.slice {x} {starts} to {limits} step {[1] * len(shape)} : {type} to {self.type(out, exprs)}"
+                    part, size = self.emit(text, out, exprs), limit - start
+                own = (*shape[:at], size, *shape[at + 1 :])
+                for _ in range(self.random.randint(0, 2)):
+                    part = self.emit(
+                        f"prim.{pick(['neg', 'abs', 'sign'])} {part} : {self.type(own, exprs)}", own, exprs
+                    )
+                parts.append((part, own))
+            total = (*shape[:at], sum(own[at] for _, own in parts), *shape[at + 1 :])
+            types = ", ".join(self.type(own, exprs) for _, own in parts)
+            names = ", ".join(name for name, _ in parts)
+            self.emit(f"prim.concatenate {names} dim {at} : ({types}) -> {self.type(total, exprs)}", total, exprs)
 
     def degree(self, exprs: tuple[str, ...]) -> int:
         """The power of s0 in the number of elements."""

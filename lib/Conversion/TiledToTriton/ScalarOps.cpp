@@ -1,5 +1,6 @@
 // Ops on scalars, as ops on blocks: most are the same op, some are a function of libdevice or an op of Triton's own.
 #include "lib/Conversion/TiledToTriton/ScalarOps.h"
+#include "dialects/Kernel/Kernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringMap.h"
@@ -72,10 +73,20 @@ AxisBlock lamina::convertScalarOp(BlockBuilder &blocks, Operation *op, ArrayRef<
     operands.insert(operands.begin(), blocks.constant(FloatAttr::get(cast<FloatType>(type), -0.0)));
     return build([](OpBuilder &b, Location loc, ValueRange x) { return arith::SubFOp::create(b, loc, x[0], x[1]); });
   }
-  if (isa<arith::DivFOp>(op) && type.isF32())
-    return build([](OpBuilder &b, Location loc, ValueRange x) {
-      return tt::PreciseDivFOp::create(b, loc, x[0].getType(), x[0], x[1]);
+  auto divide = [&](const AxisBlock &numerator, const AxisBlock &denominator) {
+    return blocks.apply({numerator, denominator}, [&](OpBuilder &b, ValueRange x) -> Value {
+      return tt::PreciseDivFOp::create(b, op->getLoc(), x[0].getType(), x[0], x[1]);
     });
+  };
+  if (isa<arith::DivFOp>(op) && type.isF32()) {
+    // The sums of an online softmax are divided by those of the rows: one division a row, a product an element.
+    bool byRow = !operands[1].axes.empty() && operands[1].axes.size() < operands[0].axes.size();
+    if (auto kernel = op->getParentOfType<kernel::FuncOp>(); byRow && kernel && kernel->hasAttr("kernel.online")) {
+      AxisBlock one = blocks.constant(FloatAttr::get(cast<FloatType>(type), 1.0));
+      return blocks.make<arith::MulFOp>(operands[0], divide(one, operands[1]));
+    }
+    return divide(operands[0], operands[1]);
+  }
   if (isa<math::SqrtOp>(op) && type.isF32())
     return build([](OpBuilder &b, Location loc, ValueRange x) {
       return tt::PreciseSqrtOp::create(b, loc, x[0].getType(), x[0]);

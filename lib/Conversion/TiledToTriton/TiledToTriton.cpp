@@ -5,7 +5,9 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
 
 using namespace mlir;
 using namespace lamina;
@@ -28,6 +30,21 @@ bool isAligned(Value value) {
   if (auto alloc = dyn_cast_or_null<kernel::AllocOp>(op))
     return isMultiple(alloc.getOffsetAttr(), 16);
   return true;
+}
+
+/// What is the same in each iteration of a loop comes before it; also loads, such as those of the rows of scores, if the
+/// loop stores nothing: masks keep them inside their tensors there too.
+void hoistInvariants(tt::FuncOp program) {
+  program.walk([](scf::ForOp loop) {
+    bool stores = false;
+    loop.getBody()->walk([&](tt::StoreOp) { stores = true; });
+    moveLoopInvariantCode(
+        loop.getLoopRegions(), [&](Value value, Region *) { return loop.isDefinedOutsideOfLoop(value); },
+        [&](Operation *op, Region *) {
+          return (isMemoryEffectFree(op) && isSpeculatable(op)) || (isa<tt::LoadOp>(op) && !stores);
+        },
+        [&](Operation *op, Region *) { loop.moveOutOfLoop(op); });
+  });
 }
 
 struct ConvertTiledToTriton : lamina::impl::ConvertTiledToTritonBase<ConvertTiledToTriton> {
@@ -88,12 +105,16 @@ struct ConvertTiledToTriton : lamina::impl::ConvertTiledToTritonBase<ConvertTile
     for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
       if (!misaligned.contains(i))
         program.setArgAttr(i, "tt.divisibility", b.getI32IntegerAttr(16));
-    for (StringRef kept : {"kernel.grid", "outs"})
-      program->setAttr(kept == "outs" ? "kernel.outs" : kept, kernel->getAttr(kept));
+    program->setAttr("kernel.grid", kernel->getAttr("kernel.grid"));
+    program->setAttr("kernel.outs", kernel->getAttr("outs"));
+    for (StringRef kept : {"kernel.tile", "kernel.num_warps", "kernel.num_stages"})
+      if (Attribute attr = kernel->getAttr(kept))
+        program->setAttr(kept, attr);
     program->setAttr("kernel.index_bits", b.getI64IntegerAttr(indexType.getWidth()));
     ProgramEmitter emitter(kernel, program, indexType, {maxElements, chunkElements, depth});
     if (failed(emitter.run()))
       return failure();
+    hoistInvariants(program);
     numDots += emitter.numDots;
     kernel.erase();
     return success();

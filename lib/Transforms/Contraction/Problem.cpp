@@ -1,5 +1,6 @@
 // A contraction or convolution as loops and linear addresses: the form that the lowering works on.
 #include "lib/Transforms/Contraction/Problem.h"
+#include "lib/Support/MemRefSizes.h"
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -281,10 +282,8 @@ Problem lamina::contraction::buildProblem(Emitter &e, linalg::LinalgOp op, const
         problem.bounds[loop] = extent;
         continue;
       }
-      if (!problem.sizes[loop]) {
-        Value size = e.b.createOrFold<memref::DimOp>(e.loc, operand.get(), e.value(e.constant(i)));
-        problem.sizes[loop] = getAsOpFoldResult(size);
-      }
+      if (!problem.sizes[loop])
+        problem.sizes[loop] = getMemRefSize(e.b, e.loc, operand.get(), i);
       if (problem.bounds[loop] == ShapedType::kDynamic) {
         auto bound = ValueBoundsConstraintSet::computeConstantBound(
             presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(operand.get(), i), nullptr,

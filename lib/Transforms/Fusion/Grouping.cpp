@@ -272,6 +272,90 @@ bool Grouping::trySink(Operation *reshape) {
   }
 }
 
+SmallVector<Operation *> Grouping::readers(Operation *op, bool &isReturned) const {
+  SmallVector<Operation *> pending(op->getUsers()), found;
+  isReturned = false;
+  while (!pending.empty()) {
+    Operation *user = pending.pop_back_val();
+    if (user->hasTrait<OpTrait::IsTerminator>())
+      isReturned = true;
+    else if (groupOf.contains(user))
+      found.push_back(user);
+    else
+      llvm::append_range(pending, user->getUsers());
+  }
+  return found;
+}
+
+llvm::SmallSetVector<Value, 8> Grouping::inputs(ArrayRef<Operation *> members) const {
+  llvm::SmallSetVector<Value, 8> found;
+  SmallVector<Value> pending;
+  for (Operation *op : members)
+    llvm::append_range(pending, op->getOperands());
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    Operation *def = value.getDefiningOp();
+    if (!def || groupOf.contains(def)) {
+      if (!def || !llvm::is_contained(members, def))
+        found.insert(value);
+    } else {
+      llvm::append_range(pending, def->getOperands());
+    }
+  }
+  return found;
+}
+
+int64_t Grouping::bytes(Value value) const {
+  auto type = cast<RankedTensorType>(value.getType());
+  int64_t count = (type.getElementTypeBitWidth() + 7) / 8;
+  for (AffineExpr size : sizes.getSizes(value))
+    count = std::min<int64_t>(count * std::max<int64_t>(estimate(size), 1), int64_t(1) << 40);
+  return count;
+}
+
+/// An output that only one other kernel reads is computed there, if that moves fewer bytes: where it is made of values
+/// that are in memory anyway.
+void Grouping::trySinkOutput(Operation *op, unsigned from) {
+  bool isReturned;
+  auto isMovable = [](Operation *member) {
+    OpRole role = getRole(member);
+    return role == OpRole::Elementwise || role == OpRole::Free;
+  };
+  SmallVector<Operation *> users = readers(op, isReturned);
+  if (isReturned || users.empty() || !isMovable(op))
+    return;
+  unsigned into = groupOf.lookup(users.front());
+  if (into == from || llvm::any_of(users, [&](Operation *user) { return groupOf.lookup(user) != into; }))
+    return;
+  // With it goes what is computed for it alone.
+  SmallVector<Operation *> moved{op};
+  for (Operation *member : llvm::reverse(all[from].members)) {
+    SmallVector<Operation *> own = readers(member, isReturned);
+    if (member != op && isMovable(member) && !isReturned && !own.empty() &&
+        llvm::all_of(own, [&](Operation *user) { return llvm::is_contained(moved, user); }))
+      moved.push_back(member);
+  }
+  SmallVector<Operation *> left(all[from].members);
+  llvm::erase_if(left, [&](Operation *member) { return llvm::is_contained(moved, member); });
+  if (left.empty())
+    return;
+  SmallVector<Operation *> members = inOrder(all[into].members, moved);
+  int64_t saved = 2 * bytes(op->getResult(0)), spent = 0;
+  SmallVector<Operation *> written = outputs(all[from].members);
+  llvm::SmallSetVector<Value, 8> known = inputs(all[into].members);
+  for (Value value : inputs(moved)) {
+    if (!known.contains(value))
+      spent += bytes(value);
+    if (Operation *def = value.getDefiningOp(); llvm::is_contained(left, def) && !llvm::is_contained(written, def))
+      spent += bytes(value);
+  }
+  if (spent >= saved || !isLegal(members, {all[into].members, moved}) || !isLegal(left, {all[from].members}))
+    return;
+  all[from].members = left;
+  all[from].age = ++clock;
+  assign(moved, into);
+}
+
 LogicalResult Grouping::place(Operation *op) {
   if (groupOf.contains(op))
     return success();
@@ -290,11 +374,16 @@ LogicalResult Grouping::place(Operation *op) {
     }
   }
   OpRole role = getRole(op);
+  SmallVector<unsigned> candidates = directDependencies({op});
   if ((role == OpRole::Contraction && !isOnlineProduct(op) && !isScores(op)) || role == OpRole::Reader) {
     addGroup({op});
+    // Changes of indices are computed in the kernel that gathers by them.
+    if (isa<GatherOp>(op))
+      for (unsigned candidate : candidates)
+        if (llvm::all_of(all[candidate].members, [](Operation *m) { return getRole(m) == OpRole::Elementwise; }))
+          tryMerge(all.size() - 1, candidate);
     return success();
   }
-  SmallVector<unsigned> candidates = directDependencies({op});
   if (isScores(op)) {
     // What changes the rows only is computed once a program.
     Operation *rows = op->getOperand(0).getDefiningOp();
@@ -327,6 +416,9 @@ LogicalResult Grouping::run() {
     if (Operation *def = value.getDefiningOp())
       if (failed(place(def)))
         return failure();
+  for (unsigned group = all.size(); group-- > 0;)
+    for (Operation *op : llvm::reverse(outputs(all[group].members)))
+      trySinkOutput(op, group);
   return success();
 }
 

@@ -5,6 +5,7 @@
 #include "lib/Transforms/Fusion/KernelGraph.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace lamina {
 
@@ -38,6 +39,7 @@ private:
   bool tryJoin(llvm::ArrayRef<mlir::Operation *> ops, unsigned group);
   bool trySink(mlir::Operation *reshape);
   void tryMerge(unsigned into, unsigned from);
+  void trySinkOutput(mlir::Operation *op, unsigned from);
   void addGroup(llvm::ArrayRef<mlir::Operation *> ops);
   void assign(llvm::ArrayRef<mlir::Operation *> ops, unsigned group);
   llvm::SmallVector<unsigned> directDependencies(llvm::ArrayRef<mlir::Operation *> ops) const;
@@ -53,6 +55,11 @@ private:
                                                llvm::ArrayRef<mlir::Operation *> b) const;
   KernelGraph makeGraph(llvm::ArrayRef<mlir::Operation *> members) const;
   bool isReadOutside(mlir::Operation *op, llvm::ArrayRef<mlir::Operation *> members) const;
+  /// Members of kernels that read a value, and whether the function returns it.
+  llvm::SmallVector<mlir::Operation *> readers(mlir::Operation *op, bool &isReturned) const;
+  /// Values in memory that a kernel of these members reads.
+  llvm::SmallSetVector<mlir::Value, 8> inputs(llvm::ArrayRef<mlir::Operation *> members) const;
+  int64_t bytes(mlir::Value value) const;
   int64_t estimate(mlir::AffineExpr size) const;
 
   mlir::FunctionOpInterface func;

@@ -1,4 +1,4 @@
-// lamina-hoist-constants: computes what depends on constants alone once, in @init.
+// lamina-hoist-constants: computes once, in @init, what depends on no argument of a call.
 #include "dialects/Prim/Prim.h"
 #include "lib/Transforms/Fusion/InitFunction.h"
 #include "lib/Transforms/Fusion/KernelGraph.h"
@@ -13,6 +13,10 @@ namespace lamina {
 
 using namespace mlir;
 using namespace lamina;
+
+/// A value of up to this many bytes is kept, even if it is bigger than what it is made of, when a kernel of its own
+/// would have to make it.
+static constexpr int64_t kSmallBytes = 1 << 20;
 
 static int64_t countBytes(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -39,11 +43,13 @@ struct HoistConstants : lamina::impl::HoistConstantsBase<HoistConstants> {
     if (failed(InitFunction::check(main)))
       return signalPassFailure();
     InitFunction init(main);
-    // Bytes of the constant arguments below each value that could be computed once.
+    // Bytes of the constant arguments below each value that could be computed once; a literal has none.
     DenseMap<Value, int64_t> source;
     for (BlockArgument argument : main.getArguments())
       if (InitFunction::isConstantArgument(argument))
         source[argument] = countBytes(argument);
+    // Values that no kernel could make while it reads them.
+    DenseSet<Value> needsKernel;
     SmallVector<Operation *> candidates;
     for (Operation &op : main.getBody().front().without_terminator()) {
       bool constant = isa<prim::PrimDialect>(op.getDialect()) && op.getNumResults() == 1 && !usesSymbols(&op);
@@ -55,6 +61,10 @@ struct HoistConstants : lamina::impl::HoistConstantsBase<HoistConstants> {
       if (!constant || cast<RankedTensorType>(op.getResult(0).getType()).getNumDynamicDims())
         continue;
       source[op.getResult(0)] = bytes;
+      OpRole role = getRole(&op);
+      if ((role != OpRole::Free && role != OpRole::Elementwise) ||
+          llvm::any_of(op.getOperands(), [&](Value operand) { return needsKernel.contains(operand); }))
+        needsKernel.insert(op.getResult(0));
       candidates.push_back(&op);
     }
     // A value that is read moves when it does work and does not grow; else what it is made of is read in its turn.
@@ -70,7 +80,9 @@ struct HoistConstants : lamina::impl::HoistConstantsBase<HoistConstants> {
         readAll(&op);
     while (!pending.empty()) {
       Operation *op = pending.pop_back_val();
-      if (getRole(op) != OpRole::Free && countBytes(op->getResult(0)) <= source.lookup(op->getResult(0)))
+      Value value = op->getResult(0);
+      int64_t most = std::max(source.lookup(value), needsKernel.contains(value) ? kSmallBytes : 0);
+      if (getRole(op) != OpRole::Free && countBytes(value) <= most)
         roots.insert(op);
       else
         readAll(op);

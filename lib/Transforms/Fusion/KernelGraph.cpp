@@ -158,12 +158,17 @@ KernelGraph::KernelGraph(ArrayRef<Operation *> members, SizeAnalysis &sizes,
       valid = false;
       return;
     }
-  // A factor of size 1 that a reader keeps cannot vanish in a reshape.
-  for (const Node &node : nodes)
-    if (node.op && isa<ReshapeOp>(node.op) && leaves(node) != leaves(nodes[node.operands[0]])) {
+  // A factor of size 1 that a reader keeps may come with a reshape, as by a broadcast, but cannot vanish in one.
+  for (const Node &node : nodes) {
+    if (!node.op || !isa<ReshapeOp>(node.op))
+      continue;
+    Factors::List rest = leaves(node), from = leaves(nodes[node.operands[0]]);
+    llvm::erase_if(rest, [&](unsigned leaf) { return factors.isOne(leaf) && !llvm::is_contained(from, leaf); });
+    if (rest != from) {
       valid = false;
       toMaterialise.push_back(node.op);
     }
+  }
   // A value that has one factor twice, like x + transpose(x), is no projection of an iteration space.
   for (const Node &node : nodes) {
     Factors::List list = leaves(node);

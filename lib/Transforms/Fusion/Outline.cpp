@@ -270,7 +270,8 @@ Value Outliner::emitOp(const KernelGraph::Node &node, ValueRange operands) {
         SmallVector<int64_t> at = positions(node, {static_cast<int64_t>(iota.getDim())});
         return IotaOp::create(body, loc, type, body.getI64IntegerAttr(at.front()), sizesAttr(node));
       })
-      .Case([&](BroadcastOp) -> Value {
+      // A reshape adds dimensions of size 1 at most.
+      .Case<BroadcastOp, ReshapeOp>([&](auto) -> Value {
         Factors::List from = operandDims(0);
         if (from == list)
           return operands[0];
@@ -280,7 +281,6 @@ Value Outliner::emitOp(const KernelGraph::Node &node, ValueRange operands) {
         return BroadcastOp::create(body, loc, type, operands[0], body.getDenseI64ArrayAttr(dims), sizesAttr(node));
       })
       .Case([&](TransposeOp) -> Value { return emitTranspose(node, operands[0], loc); })
-      .Case([&](ReshapeOp) -> Value { return operands[0]; })
       .Case([&](ReduceOp reduce) -> Value {
         SmallVector<int64_t> dims = positions(operandNode(0), reduce.getDims());
         return ReduceOp::create(body, loc, type, operands[0], reduce.getCombinerAttr(),
@@ -291,7 +291,8 @@ Value Outliner::emitOp(const KernelGraph::Node &node, ValueRange operands) {
           return body.getDenseI64ArrayAttr(positions(operandNode(i), dims));
         };
         return DotGeneralOp::create(body, loc, type, operands[0], operands[1], at(0, dot.getLhsBatch()),
-                                    at(1, dot.getRhsBatch()), at(0, dot.getLhsContract()), at(1, dot.getRhsContract()));
+                                    at(1, dot.getRhsBatch()), at(0, dot.getLhsContract()), at(1, dot.getRhsContract()),
+                                    dot.getTf32Attr());
       })
       .Case([&](SortOp sort) -> Value {
         Type values = type.clone(sort.getValues().getType().getElementType());

@@ -50,6 +50,22 @@ static std::optional<unsigned> split(Factors &factors, unsigned leaf, int64_t in
   return factors.leaves({leaf}).back();
 }
 
+/// With so many rows vectors gain nothing from panels that are there already: packing them at each call is a small part
+/// of the product, and a second copy of the constant is saved.
+static constexpr int64_t kManyRows = 96;
+
+static bool hasManyRows(const KernelGraph &graph, unsigned lhs) {
+  int64_t rows = 1;
+  for (unsigned leaf : graph.leaves(graph.nodes[lhs]))
+    if (!graph.factors.isBlocked(leaf)) {
+      std::optional<int64_t> size = getConstant(graph.factors.size(leaf));
+      if (!size)
+        return false;
+      rows *= *size;
+    }
+  return rows >= kManyRows;
+}
+
 /// The matrix unit takes this many rows at a time.
 static constexpr int64_t kTileDepth = 32;
 
@@ -85,7 +101,7 @@ void lamina::packConstants(KernelGraph &graph, const PanelOptions &options, Init
     if (!pair)
       return;
   }
-  if (!width && !(width = findWidth(options.widths)))
+  if (!width && (hasManyRows(graph, graph.nodes[it->second].operands[0]) || !(width = findWidth(options.widths))))
     return;
   inner = split(factors, *inner, *width);
   if (!inner)

@@ -16,8 +16,8 @@ def FuseKernels : Pass<"lamina-fuse-kernels", "::mlir::ModuleOp"> {
     Inside a kernel there is no reshape: dimensions are split into factors until
     all values agree, then factors that always go together are merged again.
     Kernels that are equal but for their locations are emitted once. A constant
-    right operand of a contraction is copied into column panels by @init when
-    `pack-widths` has a width that divides its columns; one of bf16 for a matrix
+    right operand of a contraction of less than 96 rows is copied into column
+    panels by @init when `pack-widths` has a width that divides its columns; one of bf16 for a matrix
     unit into panels where two rows alternate.
 
     The cost is linear in the number of ops times the ops of a kernel.
@@ -62,16 +62,19 @@ def SplitReductions : InterfacePass<"lamina-split-reductions", "::mlir::Function
   let summary = "reduce in two steps where one step would have too few programs";
   let description = [{
     Programs never communicate, so a reduction to few elements runs on few
-    cores. Where a `prim.reduce` keeps fewer than `min-parallelism` elements
-    and combines at least `min-elements`, its outermost reduced dimension is
-    left to a second reduction; a dimension too long for that is split first.
+    cores. Where a `prim.reduce` keeps so few elements that `min-parallelism`
+    programs and another launch take less time, its outermost reduced dimension
+    is left to a second reduction; a dimension too long for that is split first.
     The order of combination depends on the shape alone, never on the number
     of threads. f16 and bf16 stay f32 between the steps, so that they round once.
-    Linear.
+    With `product-tile`, a matrix product of few rows and columns is split along
+    its longest contracted dimension in the same way, into at most half as many
+    programs. Linear.
   }];
   let options = [
-    Option<"minParallelism", "min-parallelism", "int64_t", "8", "kept elements below which a reduction is split">,
-    Option<"minElements", "min-elements", "int64_t", "32768", "elements of the operand below which a reduction is left whole">,
+    Option<"minParallelism", "min-parallelism", "int64_t", "8", "programs that keep all of the target busy">,
+    Option<"launchElements", "launch-elements", "int64_t", "16384", "elements that a program walks in the time that a launch costs">,
+    Option<"productTile", "product-tile", "int64_t", "0", "rows and columns of a program of a matrix product; 0: such products are left whole">,
     Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dynamic dimension">
   ];
   let statistics = [Statistic<"numSplit", "split", "reductions split">];
@@ -81,9 +84,10 @@ def SplitReductions : InterfacePass<"lamina-split-reductions", "::mlir::Function
 def HoistConstants : Pass<"lamina-hoist-constants", "::mlir::ModuleOp"> {
   let summary = "compute what depends on constants alone once, in @init";
   let description = [{
-    Ops of @main whose operands are literals or arguments with `prim.constant`
-    move to a function @init when their results are no bigger than those
-    arguments. @init takes the constants that it reads and returns the values
+    Ops of @main that are made of literals, iotas and arguments with
+    `prim.constant` move to a function @init when their results are no bigger
+    than those arguments; or than 1 MiB, if a kernel of their own would have to
+    make them. @init takes the constants that it reads and returns the values
     that @main still needs; they become arguments of @main with
     `prim.constant = "init.<i>"`. Constants that @main no longer reads are
     dropped from its arguments. Broadcasts, reshapes and the like are never

@@ -8,8 +8,8 @@ def SimplifyReshapes : InterfacePass<"lamina-simplify-reshapes", "::mlir::Functi
   let description = [{
     Elementwise ops and the free and batch dimensions of `prim.dot_general` are
     given the finest shape around them: a reshape that splits dimensions moves
-    up, one that merges dimensions moves down, and the two vanish where they
-    meet. Transposes move down through elementwise ops whose operands are all
+    up (also through `prim.concatenate`, where its dimension stays whole), one that
+    merges dimensions moves down, and the two vanish where they meet. Transposes move down through elementwise ops whose operands are all
     transposed alike, constants or broadcasts, and into the dimension numbers
     of `prim.dot_general` where the order of its result allows.
 
@@ -34,6 +34,30 @@ def SimplifyReshapes : InterfacePass<"lamina-simplify-reshapes", "::mlir::Functi
     Statistic<"numReshapes", "reshapes-moved", "reshapes moved or cancelled">,
     Statistic<"numTransposes", "transposes-moved", "transposes moved or absorbed">
   ];
+}
+
+def SinkBelowConcatenates : InterfacePass<"lamina-sink-below-concatenates", "::mlir::FunctionOpInterface"> {
+  let summary = "compute what changes an operand of a concatenation after it";
+  let description = [{
+    A concatenation reads memory, so an elementwise op between a part of a value
+    and the concatenation would be a kernel of its own. Where the op has one
+    operand that is no literal and nothing else uses its result, the parts are
+    joined first; the op is then computed for all of them, and its results are
+    selected where that operand lies. At most four ops move for a concatenation.
+
+    ```mlir
+    func.func @rotate(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %0 = prim.slice %x [0, 4] to [4, 8] step [1, 1] : tensor<4x8xf32> to tensor<4x4xf32>
+      %1 = prim.neg %0 : tensor<4x4xf32>
+      %2 = prim.slice %x [0, 0] to [4, 4] step [1, 1] : tensor<4x8xf32> to tensor<4x4xf32>
+      %3 = prim.concatenate %1, %2 dim 1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x8xf32>
+      return %3 : tensor<4x8xf32>
+    }
+    ```
+    becomes `select(iota < 4, neg(c), c)` with `c = concatenate(%0, %2)`. Linear.
+  }];
+  let dependentDialects = ["::lamina::prim::PrimDialect"];
+  let statistics = [Statistic<"numMoved", "moved", "ops computed after a concatenation">];
 }
 
 def EraseDead : InterfacePass<"lamina-erase-dead", "::mlir::FunctionOpInterface"> {

@@ -117,14 +117,19 @@ Value expand(OpBuilder &builder, Context &context, Value value, const Shape &fin
         reshape.getOperand().getType().getShape() == ArrayRef<int64_t>(fine.extents))
       return reshape.getOperand();
   if (auto broadcast = value.getDefiningOp<BroadcastOp>()) {
-    // The operand's dimensions split as those that they become.
+    // The operand's dimensions split as those that they become; one of size 1 is new in the result.
     Shape operand;
     SmallVector<int64_t> dims;
-    for (int64_t dim : broadcast.getDims())
-      for (unsigned i = groups[dim].first; i < groups[dim].second; ++i) {
+    for (int64_t dim : broadcast.getDims()) {
+      auto [begin, end] = groups[dim];
+      size_t before = dims.size();
+      for (unsigned i = begin; i < end; ++i) {
+        if (fine.extents[i] == 1 && (i + 1 < end || dims.size() > before))
+          continue;
         operand.append(fine, i);
         dims.push_back(i);
       }
+    }
     Value source = broadcast.getOperand();
     if (operand.extents.size() != static_cast<size_t>(broadcast.getOperand().getType().getRank()))
       source = createReshape(builder, value.getLoc(), source, operand);
@@ -189,6 +194,34 @@ struct HoistSplit : Pattern<ReshapeOp> {
   }
 };
 
+/// split(concatenate(x, y)) is concatenate(split(x), split(y)), where their dimension stays whole.
+struct HoistSplitAboveConcatenate : Pattern<ReshapeOp> {
+  using Pattern::Pattern;
+  LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
+    auto concatenate = op.getOperand().getDefiningOp<ConcatenateOp>();
+    if (!concatenate || !concatenate->hasOneUse())
+      return failure();
+    Shape fine = context.getShape(op.getResult());
+    std::optional<Groups> groups = getGroups(fine.sizes, context.sizes.getSizes(op.getOperand()));
+    unsigned dim = concatenate.getDim();
+    if (!groups || !fine.hasExpressions() || (*groups)[dim].second - (*groups)[dim].first != 1)
+      return failure();
+    unsigned split = (*groups)[dim].first;
+    SmallVector<Value> operands;
+    for (Value operand : concatenate.getOperands()) {
+      Shape own = context.getShape(operand), shape = fine;
+      if (!own.hasExpressions())
+        return failure();
+      shape.extents[split] = own.extents[dim];
+      shape.sizes[split] = own.sizes[dim];
+      operands.push_back(createReshape(rewriter, op.getLoc(), operand, shape));
+    }
+    rewriter.replaceOpWithNewOp<ConcatenateOp>(op, op.getType(), operands, split);
+    ++context.reshapes;
+    return success();
+  }
+};
+
 /// f(merge(x), y) is merge(f(x, split(y))).
 struct SinkMerge : RewritePattern {
   SinkMerge(MLIRContext *mlirContext, Context &context)
@@ -242,9 +275,10 @@ std::pair<Side, Side> getSides(DotGeneralOp op) {
           Side{op.getRhs(), SmallVector<int64_t>(op.getRhsBatch()), SmallVector<int64_t>(op.getRhsContract())}};
 }
 
-DotGeneralOp createDot(OpBuilder &builder, Location loc, Type type, const Side &lhs, const Side &rhs) {
-  return DotGeneralOp::create(builder, loc, type, lhs.operand, rhs.operand, lhs.batch, rhs.batch, lhs.contract,
-                              rhs.contract);
+/// The product `old` of other operands.
+DotGeneralOp createDot(OpBuilder &builder, DotGeneralOp old, Type type, const Side &lhs, const Side &rhs) {
+  return DotGeneralOp::create(builder, old.getLoc(), type, lhs.operand, rhs.operand, lhs.batch, rhs.batch, lhs.contract,
+                              rhs.contract, old.getTf32());
 }
 
 /// dot(merge(x), y) is merge(dot(x, y)) with more free and batch dimensions; y's batch dimensions are split to match.
@@ -321,7 +355,7 @@ struct SinkMergeBelowDot : Pattern<DotGeneralOp> {
       shape.append(lhsShape, dim);
     for (int64_t dim : newRhs.getFree())
       shape.append(rhsShape, dim);
-    Value dot = createDot(rewriter, op.getLoc(), shape.getType(op.getType().getElementType()), newLhs, newRhs);
+    Value dot = createDot(rewriter, op, shape.getType(op.getType().getElementType()), newLhs, newRhs);
     rewriter.replaceOp(op, createReshape(rewriter, op.getLoc(), dot, result));
     ++context.reshapes;
     return success();
@@ -337,7 +371,7 @@ struct AbsorbTranspose : Pattern<DotGeneralOp> {
     changed |= absorb(rhs);
     if (!changed)
       return failure();
-    rewriter.replaceOp(op, createDot(rewriter, op.getLoc(), op.getType(), lhs, rhs));
+    rewriter.replaceOp(op, createDot(rewriter, op, op.getType(), lhs, rhs));
     ++context.transposes;
     return success();
   }
@@ -433,8 +467,8 @@ struct SimplifyReshapesPass : lamina::impl::SimplifyReshapesBase<SimplifyReshape
     SizeAnalysis sizes(getOperation());
     Context context{sizes, numReshapes, numTransposes};
     RewritePatternSet patterns(&getContext());
-    patterns.add<DropIdentityReshape, HoistSplit, SinkMerge, SinkMergeBelowDot, AbsorbTranspose, SinkTranspose>(
-        &getContext(), context);
+    patterns.add<DropIdentityReshape, HoistSplit, HoistSplitAboveConcatenate, SinkMerge, SinkMergeBelowDot,
+                 AbsorbTranspose, SinkTranspose>(&getContext(), context);
     ForgetErased listener(sizes);
     GreedyRewriteConfig config;
     config.setListener(&listener);

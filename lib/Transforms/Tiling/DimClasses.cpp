@@ -43,7 +43,7 @@ void DimClasses::addLinalg(linalg::LinalgOp op) {
         join(idOf(value.getAsOpaquePointer(), dim), idOf(op.getOperation(), loop.getPosition()));
   };
   for (OpOperand &operand : op->getOpOperands())
-    if (isa<RankedTensorType>(operand.get().getType()))
+    if (isa<RankedTensorType>(operand.get().getType()) && !(readsApart && isExternal(operand.get())))
       tie(operand.get(), op.getMatchingIndexingMap(&operand));
   for (OpResult result : op->getResults())
     tie(result, op.getMatchingIndexingMap(op.getDpsInitOperand(result.getResultNumber())));
@@ -112,6 +112,8 @@ void DimClasses::add(Operation *op) {
 }
 
 DimClasses::DimClasses(kernel::FuncOp func) {
+  for (auto op : func.getBody().front().getOps<linalg::LinalgOp>())
+    readsApart |= op->hasAttr("lamina.contraction");
   for (Operation &op : func.getBody().front().without_terminator())
     add(&op);
   for (unsigned id : wholeIds)

@@ -35,6 +35,9 @@ private:
   llvm::SmallVector<unsigned> parents, wholeIds;
   llvm::DenseSet<unsigned> whole;
   bool tileable = true;
+  /// Both operands of a contraction may be one argument, whose rows are then the rows and the columns of the result. What
+  /// else such a kernel computes has the dimensions of the result anyway.
+  bool readsApart = false;
 };
 
 /// Whether a tensor is an argument, a constant, or a view of one: it is there before any program runs.

@@ -52,6 +52,11 @@ public:
     if (target.blockTiles)
       for (GridDim &dim : grid)
         dim.tile = llvm::bit_floor(static_cast<uint64_t>(dim.tile));
+    auto isIn = [&](ArrayRef<unsigned> side, unsigned i) {
+      return grid.size() > 1 && llvm::is_contained(side, grid[grid.size() - i].dimClass);
+    };
+    if ((isIn(rowClasses, 1) && isIn(columnClasses, 2)) || (isIn(rowClasses, 2) && isIn(columnClasses, 1)))
+      func->setAttr("kernel.grouped", UnitAttr::get(func.getContext()));
     return grid;
   }
 
@@ -66,6 +71,8 @@ private:
   void tileContraction(linalg::LinalgOp op);
   void tileConvolution(linalg::LinalgOp op);
   void tileOnline(linalg::LinalgOp op);
+  linalg::LinalgOp getConvolutionProduct();
+  void tileProduct(linalg::LinalgOp op);
   void tileBlocks();
   linalg::LinalgOp findMarked(StringRef mark);
   SmallVector<unsigned> getLoopClasses(linalg::LinalgOp op) {
@@ -88,6 +95,8 @@ private:
   const TileTarget &target;
   SmallVector<linalg::LinalgOp> heavy;
   SmallVector<GridDim> grid;
+  /// Dimensions of the sides of a matrix product in blocks.
+  SmallVector<unsigned> rowClasses, columnClasses;
 };
 
 linalg::LinalgOp Chooser::findMarked(StringRef mark) {
@@ -304,44 +313,85 @@ void Chooser::tileOnline(linalg::LinalgOp op) {
                           static_cast<uint64_t>(least), static_cast<uint64_t>(most));
 }
 
-/// Matrix products: 64 rows by 64 columns of one batch entry; a convolution is one of output channels by places. Else
-/// as for other targets, with tiles rounded down to powers of two.
-void Chooser::tileBlocks() {
-  constexpr int64_t kContractionTile = 64, kLeastChannels = 16;
-  linalg::LinalgOp op = findMarked("lamina.contraction"), convolution = findMarked("lamina.convolution");
-  if (!op && convolution) {
-    // Those with few channels in a group, and those that are not summed in f32, are no matrix products.
-    AffineMap weights = convolution.getIndexingMapsArray()[1];
-    int64_t channels = 0;
-    for (GridDim &dim : grid)
-      for (auto [loop, dimClass] : llvm::enumerate(getLoopClasses(convolution)))
-        if (dimClass == dim.dimClass && weights.isFunctionOfDim(loop) &&
-            !convolution.getIndexingMapsArray()[0].isFunctionOfDim(loop))
-          channels = getEstimate(dim.size);
-    if (channels >= kLeastChannels && getElementTypeOrSelf(convolution->getResult(0).getType()).isF32())
-      op = convolution;
-  }
-  if (op) {
-    AffineMap lhs = op.getIndexingMapsArray()[0], rhs = op.getIndexingMapsArray()[1];
-    SmallVector<unsigned> loops = getLoopClasses(op);
-    int64_t rows = kContractionTile, columns = kContractionTile;
-    for (GridDim &dim : llvm::reverse(grid)) {
-      bool inLhs = false, inRhs = false;
-      for (auto [loop, dimClass] : llvm::enumerate(loops))
-        if (dimClass == dim.dimClass) {
-          inLhs |= lhs.isFunctionOfDim(loop);
-          inRhs |= rhs.isFunctionOfDim(loop);
-        }
-      // Each side's inner dimensions, until there are enough elements.
-      int64_t &left = inLhs ? rows : columns;
-      dim.tile = inLhs == inRhs ? 1 : left;
-      if (inLhs != inRhs)
-        left = std::max<int64_t>(1, left / llvm::PowerOf2Ceil(getStatic(dim.size).value_or(left)));
+/// The convolution, if it is a matrix product of output channels by places: not one with few channels in a group, nor
+/// one that is not summed in f32.
+linalg::LinalgOp Chooser::getConvolutionProduct() {
+  constexpr int64_t kLeastChannels = 16;
+  linalg::LinalgOp op = findMarked("lamina.convolution");
+  if (!op)
+    return nullptr;
+  AffineMap image = op.getIndexingMapsArray()[0], weights = op.getIndexingMapsArray()[1];
+  int64_t channels = 0;
+  for (GridDim &dim : grid)
+    for (auto [loop, dimClass] : llvm::enumerate(getLoopClasses(op)))
+      if (dimClass == dim.dimClass && weights.isFunctionOfDim(loop) && !image.isFunctionOfDim(loop))
+        channels = getEstimate(dim.size);
+  bool isSummed = getElementTypeOrSelf(op->getResult(0).getType()).isF32();
+  return channels >= kLeastChannels && isSummed ? op : nullptr;
+}
+
+/// A block of rows by a block of columns of one batch entry.
+void Chooser::tileProduct(linalg::LinalgOp op) {
+  AffineMap lhs = op.getIndexingMapsArray()[0], rhs = op.getIndexingMapsArray()[1];
+  SmallVector<unsigned> loops = getLoopClasses(op);
+  SmallVector<GridDim *> rows, columns;
+  BlockProduct product{1, 1, 1, 1, 4};
+  for (GridDim &dim : llvm::reverse(grid)) {
+    bool inLhs = false, inRhs = false;
+    for (auto [loop, dimClass] : llvm::enumerate(loops))
+      if (dimClass == dim.dimClass) {
+        inLhs |= lhs.isFunctionOfDim(loop);
+        inRhs |= rhs.isFunctionOfDim(loop);
+      }
+    int64_t size = std::max<int64_t>(1, getEstimate(dim.size));
+    dim.tile = 1;
+    if (inLhs == inRhs) {
+      product.batch *= size;
+      continue;
     }
-    return;
+    (inLhs ? rows : columns).push_back(&dim);
+    (inLhs ? rowClasses : columnClasses).push_back(dim.dimClass);
+    (inLhs ? product.rows : product.columns) *= size;
   }
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray()))
+    if (kind == utils::IteratorType::reduction)
+      product.depth *= ranges[loop] == ShapedType::kDynamic ? kUnknownSize : std::max<int64_t>(1, ranges[loop]);
+  for (Value input : {op->getOperand(0), op->getOperand(1)})
+    product.elementBytes = std::min<int64_t>(
+        product.elementBytes, std::max(1u, getElementTypeOrSelf(input.getType()).getIntOrFloatBitWidth() / 8));
+  bool isOnline = func->hasAttr("kernel.online");
+  if (isOnline)
+    for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray()))
+      if (kind == utils::IteratorType::parallel && !lhs.isFunctionOfDim(loop) &&
+          llvm::none_of(grid, [&](const GridDim &dim) { return dim.dimClass == loops[loop]; }))
+        product.columns *= ranges[loop] == ShapedType::kDynamic ? kUnknownSize : std::max<int64_t>(1, ranges[loop]);
+
+  auto given = func->getAttrOfType<DenseI64ArrayAttr>("kernel.tile");
+  BlockTile tile = given ? BlockTile{given[0], given[1], given[2]}
+                         : chooseBlockTile(product, target.machine, isOnline ? target.onlineElements : 0);
+  func->setAttr("kernel.tile",
+                DenseI64ArrayAttr::get(func.getContext(), {tile.rows, tile.columns, tile.depth}));
+  // Each side's inner dimensions, until there are enough elements.
+  auto cut = [&](ArrayRef<GridDim *> side, int64_t left) {
+    for (GridDim *dim : side) {
+      dim->tile = left;
+      left = std::max<int64_t>(1, left / llvm::PowerOf2Ceil(getStatic(dim->size).value_or(left)));
+    }
+  };
+  cut(rows, tile.rows);
+  cut(columns, tile.columns);
+}
+
+/// Matrix products in blocks; else as for other targets, with tiles rounded down to powers of two.
+void Chooser::tileBlocks() {
+  linalg::LinalgOp op = findMarked("lamina.contraction");
+  if (!op)
+    op = getConvolutionProduct();
+  if (op)
+    return tileProduct(op);
   int64_t left = target.pointwiseElements;
-  if (convolution)
+  if (findMarked("lamina.convolution"))
     left /= 8;
   else if (!heavy.empty())
     return tileReduction();

@@ -2,6 +2,7 @@
 #ifndef LAMINA_TRANSFORMS_TILING_GRID_CHOICE_H
 #define LAMINA_TRANSFORMS_TILING_GRID_CHOICE_H
 
+#include "lib/Transforms/Tiling/BlockTiles.h"
 #include "lib/Transforms/Tiling/DimClasses.h"
 
 namespace lamina {
@@ -9,8 +10,11 @@ namespace lamina {
 /// What is known of the target.
 struct TileTarget {
   int64_t vectorLanes, l2Bytes, threads, pointwiseElements, reduceElements;
-  /// Whether tiles are powers of two, each for one block of threads.
+  /// Whether tiles are powers of two, each for one block of threads of that machine.
   bool blockTiles = false;
+  BlockMachine machine;
+  /// Elements of the reduced dimension in a block of an online reduction.
+  int64_t onlineElements = 512;
 };
 
 struct GridDim {
@@ -23,7 +27,8 @@ struct GridDim {
 /// The sizes of a kernel's argument.
 Exprs getArgumentSizes(kernel::FuncOp func, unsigned arg);
 
-/// Grid dimensions, outermost first; none if the kernel is one program.
+/// Grid dimensions, outermost first; none if the kernel is one program. With block tiles, a kernel of a matrix product
+/// that has no attribute `kernel.tile` gets it, and `kernel.grouped` if its last two grid dimensions are rows and columns.
 llvm::SmallVector<GridDim> chooseGrid(kernel::FuncOp func, DimClasses &classes, const TileTarget &target);
 
 } // namespace lamina

@@ -15,6 +15,11 @@ def TileKernels : InterfacePass<"lamina-tile-kernels", "mlir::FunctionOpInterfac
     In a kernel marked `kernel.online` the reductions of a softmax and the product that follows run in one loop over blocks
     of the reduced dimension, with a running maximum; nothing is as long as that dimension.
 
+    With `block-tiles`, a matrix product is cut into blocks of rows by columns: those of `kernel.tile` (rows, columns, and
+    elements of the contracted dimension that are loaded at once), or those with which all multiprocessors are estimated to be
+    done first, which become the kernel's `kernel.tile`. The estimate takes the longer of arithmetic and loads, for as many
+    turns as there are programs for each multiprocessor.
+
     Kernels with ops that have no tiles (scatters) run as one program. Linear in the kernel, but for a producer that is
     read at several offsets, of which there is one copy each.
   }];
@@ -26,6 +31,11 @@ def TileKernels : InterfacePass<"lamina-tile-kernels", "mlir::FunctionOpInterfac
     Option<"reduceElements", "reduce-elements", "int64_t", "1024", "least elements that a program with reductions reads, if rows are short">,
     Option<"onlineElements", "online-elements", "int64_t", "512", "elements of the reduced dimension in a block of an online reduction">,
     Option<"blockTiles", "block-tiles", "bool", "false", "tiles are powers of two, and of contractions blocks of rows and columns, as programs of Triton take them">,
+    Option<"multiprocessors", "multiprocessors", "int64_t", "132", "multiprocessors of the GPU">,
+    Option<"matrixOps", "matrix-ops", "int64_t", "3750", "multiply-adds of 16-bit floats that a multiprocessor does in a nanosecond">,
+    Option<"vectorOps", "vector-ops", "int64_t", "250", "multiply-adds of f32 that a multiprocessor does in a nanosecond">,
+    Option<"loadBytes", "load-bytes", "int64_t", "40", "bytes that a multiprocessor loads from the L2 cache in a nanosecond">,
+    Option<"sharedBytes", "shared-bytes", "int64_t", "232448", "bytes of shared memory that a program may have">,
   ];
   let statistics = [
     Statistic<"numTiled", "tiled", "kernels that became a grid">,

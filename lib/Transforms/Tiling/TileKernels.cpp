@@ -30,7 +30,13 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
         .atLeast(l2Bytes, 1)
         .atLeast(threads, 1)
         .atLeast(pointwiseElements, 1)
-        .atLeast(reduceElements, 1);
+        .atLeast(reduceElements, 1)
+        .atLeast(onlineElements, 1)
+        .atLeast(multiprocessors, 1)
+        .atLeast(matrixOps, 1)
+        .atLeast(vectorOps, 1)
+        .atLeast(loadBytes, 1)
+        .atLeast(sharedBytes, 1);
   }
 
   void runOnOperation() override {
@@ -40,7 +46,8 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
     if (failed(check(func)))
       return signalPassFailure();
     DimClasses classes(func);
-    TileTarget target{vectorLanes, l2Bytes, threads, pointwiseElements, reduceElements, blockTiles};
+    TileTarget target{vectorLanes, l2Bytes, threads, pointwiseElements, reduceElements, blockTiles, {}, onlineElements};
+    target.machine = {multiprocessors, matrixOps, vectorOps, loadBytes, sharedBytes};
     SmallVector<GridDim> grid;
     if (classes.isTileable())
       grid = chooseGrid(func, classes, target);

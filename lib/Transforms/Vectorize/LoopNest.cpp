@@ -1,5 +1,6 @@
 // Reads the iteration space of a linalg op, and chooses the loop to vectorize.
 #include "lib/Transforms/Vectorize/LoopNest.h"
+#include "lib/Support/MemRefSizes.h"
 #include "lib/Transforms/Vectorize/BodyCloner.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -405,7 +406,7 @@ FailureOr<LoopNest> LoopNest::get(OpBuilder &b, linalg::LinalgOp op, const Vecto
         break;
       for (auto [index, expr] : llvm::enumerate(op.getMatchingIndexingMap(&operand).getResults()))
         if (expr == b.getAffineDimExpr(dim)) {
-          size = memref::DimOp::create(b, op.getLoc(), operand.get(), index).getResult();
+          size = getMemRefSize(b, op.getLoc(), operand.get(), index);
           break;
         }
     }

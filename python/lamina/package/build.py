@@ -20,9 +20,9 @@ from lamina.errors import CompileError
 from lamina.frontend.importer import Argument
 from lamina.frontend.program import Program
 from lamina.logging import get_logger, timed
-from lamina.targets.cuda import CUDATarget, kernels_of
-from lamina.targets.schedule import OLDEST_PTX, compile_scheduled
+from lamina.targets.schedule import compile_scheduled
 from lamina.targets.triton_pool import CompiledKernel
+from lamina.targets.triton_target import TritonTarget, kernels_of
 from lamina_runtime.archive import CONSTANTS, MANIFEST, PLAN, Archive
 from lamina_runtime.driver import Driver
 from lamina_runtime.expressions import evaluate
@@ -32,9 +32,6 @@ from .hosts import read_extents, read_hosts, read_signature
 from .interface import own_tensors, read_interface
 
 log = get_logger("cuda")
-
-PTX_CHIP = "sm_80"
-"""The chip whose PTX serves those that are not named: what is made for sm_90 and later is for one chip alone."""
 
 _POINTER_BYTES = 8
 _SCALAR_BYTES = {"i32": 4, "i64": 8}
@@ -57,8 +54,8 @@ class Image:
     signatures: dict[str, dict[str, Any]]
 
 
-def build_images(module: Any, chips: Sequence[str]) -> dict[str, Image]:
-    """Compiles a prim module, which is left as it is, for some chips.
+def build_images(module: Any, target: type[TritonTarget], chips: Sequence[str]) -> dict[str, Image]:
+    """Compiles a prim module, which is left as it is, for some chips of a target.
 
     Every chip has a launch plan of its own, since what shares a kernel depends on it; all kernels are compiled at once.
 
@@ -67,24 +64,26 @@ def build_images(module: Any, chips: Sequence[str]) -> dict[str, Image]:
     """
     parts, jobs = [], []
     for chip in chips:
-        target, copy = CUDATarget(chip), copy_module(module)
+        one, copy = target(chip), copy_module(module)
         extents: dict[str, Any] = {}
-        for phase in target.lower(copy):
+
+        def read(phase: str, module: Any = copy, into: dict[str, Any] = extents) -> None:
             if phase == "planned":
-                extents = read_extents(copy)
-        hosts = read_hosts(copy, extents)
-        mine = target.jobs(copy)
-        parts.append((chip, hosts, {name: read_signature(op) for name, op in kernels_of(copy)}, len(mine)))
+                into.update(read_extents(module))
+
+        mine = one.jobs(copy, reached=read)
+        parts.append((chip, copy, extents, len(mine)))
         jobs += mine
     with timed(log, f"Triton: {len(jobs)} kernels"):
         compiled = iter(compile_scheduled(jobs))
     names = iter([job.request.name for job in jobs])
     images = {}
-    for chip, hosts, signatures, count in parts:
+    for chip, lowered, extents, count in parts:
         kernels = {next(names): next(compiled) for _ in range(count)}
+        signatures = {name: read_signature(op) for name, op in kernels_of(lowered)}
         for name, kernel in kernels.items():
             _check_parameters(name, kernel, signatures[name])
-        images[chip] = Image(chip, hosts, kernels, signatures)
+        images[chip] = Image(chip, read_hosts(lowered, extents), kernels, signatures)
     return images
 
 
@@ -101,26 +100,30 @@ def _check_parameters(name: str, kernel: CompiledKernel, signature: dict[str, An
         raise CompileError(f"the kernel {name} runs in clusters, which a package cannot launch yet")
 
 
-class CUDAExecutable:
-    """A program for CUDA in this process.
+class PackageExecutable:
+    """A program in this process that can be a package.
 
     Args:
-        program: what was compiled.
-        images: by chip.
+        program: what is compiled.
+        target: for which chips.
 
     Attributes:
         images: by chip.
         driver: what runs the kernels, if set before the first call; by default the current CUDA device.
+
+    Raises:
+        CompileError: see build_images.
     """
 
-    def __init__(self, program: Program, images: dict[str, Image]):
+    def __init__(self, program: Program, target: TritonTarget):
         self.program = program
+        self.target = target
         self.constants = {
             argument.constant: program.tensors[argument.constant]
             for argument in program.arguments
             if argument.constant is not None
         }
-        self.images = images
+        self.images = build_images(program.module, type(target), [chip.name for chip in target.chips])
         self.driver: Optional[Driver] = None
 
     # ---- what it is
@@ -141,7 +144,7 @@ class CUDAExecutable:
                     "registers": kernel.registers,
                     "spills": kernel.spills,
                     "shared": kernel.shared,
-                    "code": len(kernel.cubin),
+                    "code": len(kernel.binary),
                 }
                 for name, kernel in image.kernels.items()
             }
@@ -157,26 +160,25 @@ class CUDAExecutable:
 
     @functools.cached_property
     def _loaded(self) -> Any:
-        from lamina_runtime.driver import CudaDriver
         from lamina_runtime.plan import read_package
-        from lamina_runtime.program import Program
+        from lamina_runtime.program import Program, default_driver
 
         entries = _in_memory(self._entries(None, ptx=False), self._facts(ptx=False))
         package = read_package(Archive(entries, "the program", verify=False))
-        return Program(package, self.driver if self.driver is not None else CudaDriver())
+        return Program(package, self.driver if self.driver is not None else default_driver(package))
 
     def call_leaves(self, leaves: Sequence[Any]) -> Any:
-        """Calls the program with the leaves of its arguments, which are on the current CUDA device.
+        """Calls the program with the leaves of its arguments, which are on the current device.
 
         Raises:
-            lamina_runtime.DriverError: there is no CUDA driver.
+            lamina_runtime.DriverError: there is no CUDA driver, or the program is for no chip of CUDA.
             lamina_runtime.PackageError: the program was not compiled for the device.
             Whatever else a call of a program raises.
         """
         return self._loaded.call_leaves(leaves)
 
     def __call__(self, inputs: list[torch.Tensor], outputs: list[Any], symbols: list[int]) -> None:
-        """Runs @main on tensors of a CUDA device; see lamina.frontend.program.Executable."""
+        """Runs @main on tensors of the device; see lamina.frontend.program.Executable."""
         self._loaded.run_main(inputs, outputs, symbols)
 
     # ---- packages
@@ -194,7 +196,7 @@ class CUDAExecutable:
         Args:
             path: its place, which is replaced.
             signature: the model's, so that arguments may be given by name.
-            ptx: whether it also holds PTX, for chips that it has no machine code for.
+            ptx: whether it also holds PTX, for chips of CUDA that it has no machine code for.
             folder: whether it is a folder of files instead of one; by default, if `path` is a folder or ends with a slash.
             without: names of weights that are left out, as in the model's ``state_dict()``; `load` must be given them.
 
@@ -212,13 +214,13 @@ class CUDAExecutable:
             write_package(place, {**entries, CONSTANTS: constants}, self._facts(ptx), folder)
 
     def _all_images(self, ptx: bool) -> dict[str, Image]:
-        return {**self.images, "ptx": self._ptx} if ptx else self.images
+        return {**self.images, "ptx": self._ptx} if ptx and self.target.portable_chip else self.images
 
     @functools.cached_property
     def _ptx(self) -> Image:
-        if PTX_CHIP in self.images:
-            return self.images[PTX_CHIP]
-        return build_images(self.program.module, [PTX_CHIP])[PTX_CHIP]
+        chip = self.target.portable_chip
+        assert chip is not None, "of a target that has one"
+        return self.images.get(chip) or build_images(self.program.module, type(self.target), [chip])[chip]
 
     def _entries(
         self,
@@ -236,9 +238,12 @@ class CUDAExecutable:
                 programs.append(image.hosts)
             kernels = {}
             for name, kernel in image.kernels.items():
-                file = f"kernels/{key}/{name}.{'ptx' if key == 'ptx' else 'cubin'}"
-                entries[file] = kernel.asm["ptx"].encode() if key == "ptx" else kernel.cubin
-                kernels[name] = _kernel_facts(kernel, image.signatures[name], file)
+                file = f"kernels/{key}/{name}.{key if key == 'ptx' else self.target.toolchain.binary}"
+                entries[file] = kernel.asm["ptx"].encode() if key == "ptx" else kernel.binary
+                kernels[name] = {
+                    **_kernel_facts(kernel, image.signatures[name], file),
+                    "warp_size": self.target.known[image.chip].warp_size,
+                }
             chips[key] = {"program": programs.index(image.hosts), "kernels": kernels}
             if key == "ptx":
                 chips[key]["chip"] = image.chip
@@ -267,10 +272,15 @@ class CUDAExecutable:
         kernels = [kernel for image in self.images.values() for kernel in image.kernels.values()]
         versions = {"lamina": _version("lamina"), "torch": torch.__version__}
         if kernels:
-            versions |= {"triton": kernels[0].triton, "ptxas": ", ".join(sorted({kernel.ptxas for kernel in kernels}))}
-        if ptx:
-            versions["ptx"] = f"{OLDEST_PTX // 10}.{OLDEST_PTX % 10}"
-        return {"versions": versions, "chips": list(self.images), "ptx": PTX_CHIP if ptx else None}
+            versions["triton"] = kernels[0].triton
+        tools = sorted({item for kernel in kernels for item in kernel.tools.items()})
+        for tool, version in tools:
+            versions[tool] = f"{versions[tool]}, {version}" if tool in versions else version
+        chip = self.target.portable_chip if ptx else None
+        if chip is not None:
+            major, minor = divmod(dict(self.target.known[chip].options)["ptx_version"], 10)
+            versions["ptx"] = f"{major}.{minor}"
+        return {"versions": versions, "chips": list(self.images), "ptx": chip}
 
     def _used(self, ptx: bool) -> dict[str, Argument]:
         """The constants that host functions take, by their keys."""

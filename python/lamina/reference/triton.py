@@ -165,10 +165,21 @@ def scan(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> list[A
 
 
 def dot(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> Array:
-    """`tt.dot`: products of f16 and bf16 are exact in the accumulator's type."""
+    """`tt.dot`: products of f16 and bf16 are exact in the accumulator's type; tf32 operands are rounded to 10 bits."""
     a, b, c = operands
+    if "inputPrecision" in op.attributes:
+        if (precision := ir.IntegerAttr(op.attributes["inputPrecision"]).value) != 0:
+            raise InvalidModuleError(f"the interpreter does not know the input precision {precision} of tt.dot")
+        a, b = _round_to_tf32(a), _round_to_tf32(b)
     with np.errstate(all="ignore"):
         return np.asarray(a.astype(c.dtype) @ b.astype(c.dtype) + c)
+
+
+def _round_to_tf32(values: Array) -> Array:
+    """f32 with 10 bits after the point, to nearest, ties away from zero; infinities and NaN stay."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    rounded = ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(np.isfinite(values), rounded, values)
 
 
 def bitcast(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> Array:

@@ -30,6 +30,10 @@ _BUILT_IN = {
 }
 
 
+_ELSEWHERE = {"hip": "lamina-target-hip"}
+"""Distributions of targets that are known not to come with Lamina."""
+
+
 @functools.cache
 def _registered() -> dict[str, str]:
     """The classes of all targets by name, as "module:attribute"."""
@@ -49,9 +53,15 @@ def target_class(name: str) -> Any:
         CompileError: there is none of that name, or what it needs is not installed.
     """
     base = name.partition(":")[0]
-    if base not in _registered():
-        raise CompileError(f"there is no target {name!r}", hint=f"Targets: {', '.join(target_names())}.")
-    module, _, attribute = _registered()[base].partition(":")
+    # Those that are built in are found without reading what is installed.
+    place = _BUILT_IN.get(base) or _registered().get(base)
+    if place is None:
+        known = f"Targets: {', '.join(target_names())}."
+        if base in _ELSEWHERE:
+            hint = f"pip install {_ELSEWHERE[base]}, a package of its own. {known}"
+            raise CompileError(f"the target {name!r} is not installed", hint=hint)
+        raise CompileError(f"there is no target {name!r}", hint=known)
+    module, _, attribute = place.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:

@@ -12,19 +12,22 @@ _LOGS = {"fused": "fusion", "planned": "planning", "tiled": "tiling"}
 """Loggers of phases that are the same for all targets; the others log as their target."""
 
 
-def fused_passes(min_parallelism: int, size_hint: int, pack: str = "") -> str:
+def fused_passes(min_parallelism: int, size_hint: int, pack: str = "", product_tile: int = 0) -> str:
     """The passes from `prim` to `fused`.
 
     Args:
         min_parallelism: programs that keep the target busy.
         size_hint: the size assumed for a dimension of which nothing is known.
         pack: how constant operands of contractions are laid out once, as options of lamina-fuse-kernels.
+        product_tile: rows and columns of the least tiles of a matrix product that make programs of their own; 0 if a product
+            of few of them is not to be split along its depth.
     """
     sizes = f"min-parallelism={min_parallelism} size-hint={size_hint}"
     return (
         # No canonicalisation after the split: it would join the parts again.
-        "func.func(lamina-simplify-reshapes,lamina-derive-attention),canonicalize,cse,lamina-hoist-constants,"
-        f"func.func(lamina-split-reductions{{{sizes}}}),lamina-fuse-kernels{{{sizes} {pack}}}"
+        "func.func(lamina-simplify-reshapes,lamina-sink-below-concatenates,lamina-derive-attention),canonicalize,cse,"
+        f"lamina-hoist-constants,func.func(lamina-split-reductions{{{sizes} product-tile={product_tile}}}),"
+        f"lamina-fuse-kernels{{{sizes} {pack}}}"
     )
 
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from lamina.errors import CompileError
 
+from . import get_target
 from .triton_versions import spelled_for
+
+if TYPE_CHECKING:
+    from .triton_target import ChipDescription, Toolchain
 
 
 @dataclass(frozen=True)
@@ -25,18 +28,26 @@ class Settings:
     """How a kernel is compiled.
 
     Attributes:
-        sm: the chip, 90 for sm_90.
+        chip: with its target, such as ``cuda:sm_90``.
         warps: of each program, a power of two.
         stages: how many iterations of a loop around tt.dot have their operands under way at once.
-        ptx_version: of the PTX, 80 for 8.0; None for the newest that the assembler knows. Older drivers read older ones.
-        until: the last stage, ``ptx`` or ``cubin``.
+        until: the last stage that is made, by default the machine code.
     """
 
-    sm: int
+    chip: str
     warps: int = 4
     stages: int = 3
-    ptx_version: Optional[int] = None
-    until: str = "cubin"
+    until: Optional[str] = None
+
+
+def find_chip(name: str) -> tuple[Toolchain, ChipDescription]:
+    """What compiles for a chip such as ``cuda:sm_90``, and its description.
+
+    Raises:
+        CompileError: there is none.
+    """
+    target = get_target(name)
+    return target.toolchain, target.description
 
 
 @contextlib.contextmanager
@@ -70,21 +81,17 @@ def _diagnostics(what: str) -> Iterator[None]:
     ) from failure
 
 
-def _backend(sm: int, **options: Any) -> tuple[Any, Any, Any]:
-    """Triton's backend for a chip, its options, and a context that knows its dialects."""
+def _context() -> Any:
+    """A context that knows the dialects that all backends have."""
     try:
         from triton._C.libtriton import ir
-        from triton.backends.compiler import GPUTarget
-        from triton.compiler.compiler import make_backend
     except ImportError as error:
         raise CompileError(
-            f"Triton is needed for CUDA kernels and cannot be imported: {error}", hint="pip install triton"
+            f"Triton is needed for GPU kernels and cannot be imported: {error}", hint="pip install triton"
         ) from error
-    backend = make_backend(GPUTarget("cuda", sm, 32))
     context = ir.context()
     ir.load_dialects(context)
-    backend.load_dialects(context)
-    return backend, backend.parse_options(options), context
+    return context
 
 
 def _parse(text: str, context: Any) -> Any:
@@ -110,34 +117,11 @@ def verify_ttir(text: str) -> None:
     Raises:
         CompileError: it does not, or Triton is not installed.
     """
-    _, _, context = _backend(80, enable_fp_fusion=False)
+    context = _context()
     with _diagnostics("read the kernel"):
         module = _parse(text, context)
         if not module.verify():
             raise RuntimeError("the module does not verify")
-
-
-def use_one_assembler() -> None:
-    """Makes Triton assemble for every chip with a ptxas of CUDA 12: what that of CUDA 13 makes no 12.x driver loads."""
-    from triton import knobs
-
-    blackwell = getattr(knobs.nvidia, "ptxas_blackwell", None)
-    if blackwell is None or "TRITON_PTXAS_BLACKWELL_PATH" in os.environ:
-        return
-    major = lambda tool: int(tool.version.partition(".")[0])  # noqa: E731
-    if major(blackwell) > 12 >= major(knobs.nvidia.ptxas):
-        os.environ["TRITON_PTXAS_BLACKWELL_PATH"] = knobs.nvidia.ptxas.path
-
-
-def versions(sm: int) -> dict[str, str]:
-    """The versions of Triton and of the assembler that it uses for a chip."""
-    import triton
-    from triton import knobs
-
-    tool = knobs.nvidia.ptxas
-    if sm >= 90:
-        tool = getattr(knobs.nvidia, "ptxas_blackwell", tool)
-    return {"triton": triton.__version__, "ptxas": tool.version}
 
 
 def compile_stages(text: str, settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -148,24 +132,25 @@ def compile_stages(text: str, settings: Settings) -> tuple[dict[str, Any], dict[
         settings: how.
 
     Returns:
-        What each stage made (``ttir``, ``ttgir``, ``llir``, ``ptx`` as text, ``cubin`` as bytes), and what a launch must
-        know: name, warps, shared and scratch memory, widths of the parameters in bytes.
+        What each stage made (text; the last, bytes), and what a launch must know that Triton says: name, warps, shared and
+        scratch memory.
 
     Raises:
         Exception: a stage failed; its diagnostics are on file descriptors 1 and 2.
     """
+    import triton
     from triton.backends.compiler import GPUTarget, Language
+    from triton.compiler.compiler import make_backend
 
+    tools, chip = find_chip(settings.chip)
+    gpu = GPUTarget(tools.backend, chip.arch, chip.warp_size)
+    backend, context = make_backend(gpu), _context()
+    backend.load_dialects(context)
+    given = {"num_warps": settings.warps, "num_stages": settings.stages, **dict(chip.options)}
     # Products and sums round twice, as eager's do.
-    backend, options, context = _backend(
-        settings.sm,
-        num_warps=settings.warps,
-        num_stages=settings.stages,
-        ptx_version=settings.ptx_version,
-        enable_fp_fusion=False,
-    )
+    options = backend.parse_options({**given, "enable_fp_fusion": False})
     module: Any = _parse(text, context)
-    metadata: dict[str, Any] = {"target": GPUTarget("cuda", settings.sm, 32), **options.__dict__}
+    metadata: dict[str, Any] = {"target": gpu, **options.__dict__}
     stages: dict[str, Any] = {}
     backend.add_stages(stages, options, Language.TRITON)
     made: dict[str, Any] = {}
@@ -181,25 +166,6 @@ def compile_stages(text: str, settings: Settings) -> tuple[dict[str, Any], dict[
         "scratch": metadata.get("global_scratch_size", 0) or 0,
         "scratch_alignment": metadata.get("global_scratch_align", 1) or 1,
         "clusters": metadata.get("num_ctas", 1) or 1,
-        "parameters": parameter_widths(made["ptx"], metadata["name"]),
-        **versions(settings.sm),
+        "triton": triton.__version__,
     }
     return made, facts
-
-
-def parameter_widths(ptx: str, name: str) -> list[int]:
-    """Bytes of each parameter of an entry point; the last two are Triton's own scratch memory."""
-    match = re.search(rf"\.entry\s+{re.escape(name)}\s*\((.*?)\)", ptx, re.DOTALL)
-    if match is None:
-        raise ValueError(f"the PTX has no entry point {name}")
-    return [int(bits) // 8 for bits in re.findall(r"\.param\s+\.[a-z](\d+)\b", match[1])]
-
-
-def resources(log: str) -> dict[str, int]:
-    """Registers of a thread, and bytes that it spills, from what ``ptxas -v`` says; empty if it says nothing."""
-    found: dict[str, int] = {}
-    if match := re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log):
-        found["spills"] = int(match[1]) + int(match[2])
-    if match := re.search(r"Used (\d+) registers", log):
-        found["registers"] = int(match[1])
-    return found

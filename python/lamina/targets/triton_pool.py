@@ -21,7 +21,7 @@ from lamina import cache
 from lamina.errors import CompileError, CompilerCrash, find_place
 from lamina.logging import get_logger
 
-from .triton import Settings
+from .triton import Settings, find_chip
 
 log = get_logger("cuda")
 
@@ -32,9 +32,9 @@ class CompiledKernel:
 
     Attributes:
         name: of its entry point.
-        sm: the chip, 90 for sm_90.
-        asm: text of the stages ``ttir``, ``ttgir``, ``llir`` and ``ptx``.
-        cubin: the machine code; empty if the last stage was PTX.
+        chip: with its target, such as ``cuda:sm_90``.
+        asm: text of the stages before it, such as ``ttir``, ``ttgir``, ``llir`` and ``ptx``.
+        binary: the machine code; empty if it was not made.
         warps: of each program.
         stages: see Settings.
         shared: bytes of shared memory that a program needs.
@@ -42,15 +42,16 @@ class CompiledKernel:
         scratch_alignment: of that memory.
         clusters: programs that run together.
         parameters: bytes of each parameter of the entry point.
-        registers: of a thread; None if ptxas did not say.
+        registers: of a thread; None if its tools did not say.
         spills: bytes that a thread stores and loads for want of registers; None likewise.
-        triton, ptxas: versions of what made it.
+        triton: the version.
+        tools: versions of the others that made it, by name.
     """
 
     name: str
-    sm: int
+    chip: str
     asm: dict[str, str]
-    cubin: bytes
+    binary: bytes
     warps: int
     stages: int
     shared: int
@@ -61,7 +62,7 @@ class CompiledKernel:
     registers: Optional[int] = None
     spills: Optional[int] = None
     triton: str = ""
-    ptxas: str = ""
+    tools: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclass
@@ -112,17 +113,17 @@ def compile_kernels(requests: Sequence[Request]) -> list[Outcome]:
     return [results[key] for key in keys]
 
 
-def compile_ttir(text: str, sm: int, warps: int = 4, stages: int = 3) -> CompiledKernel:
+def compile_ttir(text: str, chip: str, warps: int = 4, stages: int = 3) -> CompiledKernel:
     """Compiles a module with one kernel to machine code.
 
     Args:
         text: Triton IR.
-        sm, warps, stages: see Settings.
+        chip, warps, stages: see Settings.
 
     Raises:
         CompileError: a stage failed, or Triton is not installed.
     """
-    (outcome,) = compile_kernels([Request(text, Settings(sm, warps, stages))])
+    (outcome,) = compile_kernels([Request(text, Settings(chip, warps, stages))])
     if isinstance(outcome, CompileError):
         raise outcome
     return outcome
@@ -133,32 +134,33 @@ def compile_ttir(text: str, sm: int, warps: int = 4, stages: int = 3) -> Compile
 
 @functools.cache
 def _identity() -> str:
-    """What stands for Triton in a key: its version, and what can be put in the place of its assembler."""
+    """What stands for Triton in a key."""
     try:
         version = importlib.metadata.version("triton")
     except importlib.metadata.PackageNotFoundError as error:
         raise CompileError(
-            "Triton is needed for CUDA kernels and is not installed", hint="pip install triton"
+            "Triton is needed for GPU kernels and is not installed", hint="pip install triton"
         ) from error
-    paths = [os.environ.get(f"TRITON_PTXAS{name}_PATH", "") for name in ("", "_BLACKWELL")]
-    return "\n".join([cache.FORMAT, "triton", version, *paths])
+    return "\n".join([cache.FORMAT, "triton", version])
 
 
 def _key(request: Request) -> str:
-    return cache.digest_of(_identity(), repr(request.settings), request.text)
+    tools, chip = find_chip(request.settings.chip)
+    variables = [os.environ.get(name, "") for name in tools.variables]
+    return cache.digest_of(_identity(), "\n".join(variables), repr(chip), repr(request.settings), request.text)
 
 
 def _pack(kernel: CompiledKernel) -> bytes:
-    header = {f.name: getattr(kernel, f.name) for f in dataclasses.fields(kernel) if f.name not in ("asm", "cubin")}
+    header = {f.name: getattr(kernel, f.name) for f in dataclasses.fields(kernel) if f.name not in ("asm", "binary")}
     header["asm"] = list(kernel.asm)
-    return cache.pack_parts(header, [kernel.cubin, *(text.encode() for text in kernel.asm.values())])
+    return cache.pack_parts(header, [kernel.binary, *(text.encode() for text in kernel.asm.values())])
 
 
 def _unpack(data: bytes) -> CompiledKernel:
-    header, (cubin, *texts) = cache.unpack_parts(data)
+    header, (binary, *texts) = cache.unpack_parts(data)
     try:
         asm = {name: text.decode() for name, text in zip(header.pop("asm"), texts, strict=True)}
-        return CompiledKernel(asm=asm, cubin=cubin, **{**header, "parameters": tuple(header["parameters"])})
+        return CompiledKernel(asm=asm, binary=binary, **{**header, "parameters": tuple(header["parameters"])})
     except (KeyError, TypeError) as error:
         raise ValueError(f"its header is wrong: {error}") from error
 
@@ -238,10 +240,12 @@ class _Worker:
             header = again if "error" in again else header
         if "error" in header:
             raise _failure(request, header["error"], header["log"])
-        cubin = made.pop("cubin", b"")
+        binary = made.pop(find_chip(request.settings.chip)[0].binary, b"")
         asm = {name: text.decode() for name, text in made.items()}
         header["parameters"] = tuple(header["parameters"])
-        return CompiledKernel(sm=request.settings.sm, stages=request.settings.stages, asm=asm, cubin=cubin, **header)
+        return CompiledKernel(
+            chip=request.settings.chip, stages=request.settings.stages, asm=asm, binary=binary, **header
+        )
 
     def _ask(self, request: Request, text: str) -> tuple[dict[str, Any], dict[str, bytes]]:
         process = self._started()

@@ -1,6 +1,6 @@
 """A process that compiles kernels with Triton for its parent, one after the other, until its input ends.
 
-A request is a line of JSON; the answer is a line of JSON and then the bytes that it announces. What Triton, LLVM and ptxas
+A request is a line of JSON; the answer is a line of JSON and then the bytes that it announces. What Triton, LLVM and an assembler
 print goes to the file that the parent gave as stderr: emptied before each kernel, and read by the parent if this dies.
 """
 
@@ -16,23 +16,25 @@ def main() -> None:
     """Serves requests on file descriptor 0 and answers on what was descriptor 1."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    os.environ["TRITON_DUMP_PTXAS_LOG"] = "1"  # registers and spills
     os.environ["TRITON_DISABLE_LINE_INFO"] = "1"  # kernels are equal whatever their lines
     for line in sys.stdin.buffer:
         _answer(answers, *_serve(json.loads(line)))
 
 
 def _serve(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    from lamina.targets.triton import Settings, compile_stages, resources, use_one_assembler
+    from lamina.targets.triton import Settings, compile_stages, find_chip
 
     os.ftruncate(2, 0)
     os.lseek(2, 0, os.SEEK_SET)
     try:
-        use_one_assembler()
-        made, facts = compile_stages(request["text"], Settings(**request["settings"]))
+        settings = Settings(**request["settings"])
+        tools, chip = find_chip(settings.chip)
+        tools.prepare()
+        made, facts = compile_stages(request["text"], settings)
+        facts |= tools.facts(made[tools.assembly], facts["name"], chip.arch, _log())
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}", "log": _log()}, {}
-    return {**facts, **resources(_log())}, made
+    return facts, made
 
 
 def _log() -> str:

@@ -71,10 +71,42 @@ kernel.func @rows(%x: tensor<?x?xf32> {prim.sizes = affine_map<()[s0, s1] -> (s0
 // CHECK: tt.dot {{.*}} : tensor<64x32xf16> * tensor<32x64xf16> -> tensor<64x64xf32>
 // CHECK: arith.truncf %[[ACC]]
 // CHECK: tt.store {{.*}} : tensor<64x64x!tt.ptr<f16>>
-kernel.func @linear(%x: tensor<100x80xf16>, %w: tensor<200x80xf16>, %o: tensor<100x200xf16>) attributes {outs = 1} {
+kernel.func @linear(%x: tensor<100x80xf16>, %w: tensor<200x80xf16>, %o: tensor<100x200xf16>) attributes {kernel.tile = array<i64: 64, 64, 32>, outs = 1} {
   %d = prim.dot_general %x, %w batch [] x [] contract [1] x [1] : (tensor<100x80xf16>, tensor<200x80xf16>) -> tensor<100x200xf16>
   %r = prim.neg %d : tensor<100x200xf16>
   kernel.return %r : tensor<100x200xf16>
+}
+
+// -----
+
+// Tiles of rows by columns are walked in groups of 8 rows: where they divide the rows there is no last, smaller group.
+
+// CHECK-LABEL: tt.func public @grouped
+// CHECK-DAG: %[[EIGHT:.*]] = arith.constant 8 : i32
+// CHECK-DAG: %[[GROUP:.*]] = arith.constant 64 : i32
+// CHECK-DAG: %[[ID:.*]] = tt.get_program_id
+// CHECK: %[[FIRST:.*]] = arith.divsi %[[ID]], %[[GROUP]]
+// CHECK: %[[TOP:.*]] = arith.muli %[[FIRST]], %[[EIGHT]]
+// CHECK: %[[IN:.*]] = arith.remsi %[[ID]], %[[GROUP]]
+// CHECK: %[[ROW:.*]] = arith.remsi %[[IN]], %[[EIGHT]]
+// CHECK: arith.addi %[[TOP]], %[[ROW]]
+// CHECK: arith.divsi %[[IN]], %[[EIGHT]]
+kernel.func @grouped(%x: tensor<1024x64xf16>, %w: tensor<64x512xf16>, %o: tensor<1024x512xf32>) attributes {kernel.tile = array<i64: 64, 64, 32>, outs = 1} {
+  %xf = prim.convert %x : tensor<1024x64xf16> to tensor<1024x64xf32>
+  %wf = prim.convert %w : tensor<64x512xf16> to tensor<64x512xf32>
+  %d = prim.dot_general %xf, %wf batch [] x [] contract [1] x [0] : (tensor<1024x64xf32>, tensor<64x512xf32>) -> tensor<1024x512xf32>
+  kernel.return %d : tensor<1024x512xf32>
+}
+
+// -----
+
+// Operands may be rounded where the program says so.
+
+// CHECK-LABEL: tt.func public @rounded
+// CHECK: tt.dot {{.*}} {inputPrecision = 0 : i32} : tensor<32x32xf32> * tensor<32x32xf32> -> tensor<32x32xf32>
+kernel.func @rounded(%x: tensor<100x80xf32>, %w: tensor<80x200xf32>, %o: tensor<100x200xf32>) attributes {kernel.tile = array<i64: 32, 32, 32>, outs = 1} {
+  %d = prim.dot_general %x, %w batch [] x [] contract [1] x [0] tf32 : (tensor<100x80xf32>, tensor<80x200xf32>) -> tensor<100x200xf32>
+  kernel.return %d : tensor<100x200xf32>
 }
 
 // -----
@@ -100,7 +132,7 @@ kernel.func @masks(%x: tensor<12xi1>, %o: tensor<12xi1>) attributes {outs = 1} {
 // CHECK: tt.reshape {{.*}} : tensor<32x4x16xf32> -> tensor<32x64xf32>
 // CHECK: tt.dot {{.*}} : tensor<64x32xf32> * tensor<32x64xf32> -> tensor<64x64xf32>
 // CHECK: tt.reshape {{.*}} : tensor<64x64xf32> -> tensor<64x4x16xf32>
-kernel.func @convolution(%x: tensor<1x40x14x14xf32>, %w: tensor<70x40x3x3xf32>, %o: tensor<1x70x12x12xf32>) attributes {outs = 1} {
+kernel.func @convolution(%x: tensor<1x40x14x14xf32>, %w: tensor<70x40x3x3xf32>, %o: tensor<1x70x12x12xf32>) attributes {kernel.tile = array<i64: 64, 64, 32>, outs = 1} {
   %0 = prim.convolution %x, %w strides [1, 1] low [0, 0] high [0, 0] lhs_dilations [1, 1] dilations [1, 1] groups 1 : (tensor<1x40x14x14xf32>, tensor<70x40x3x3xf32>) -> tensor<1x70x12x12xf32>
   kernel.return %0 : tensor<1x70x12x12xf32>
 }

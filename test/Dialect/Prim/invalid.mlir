@@ -568,3 +568,19 @@ func.func @checks(%x: tensor<i1>) -> tensor<i1> attributes {prim.checks = ["a", 
 func.func @check_type(%x: tensor<1xi1>) -> tensor<1xi1> attributes {prim.checks = ["a"]} {
   return %x : tensor<1xi1>
 }
+
+// -----
+
+func.func @dot_tf32(%x: tensor<2x3xf16>, %y: tensor<3x4xf16>) -> tensor<2x4xf32> {
+  // expected-error@+1 {{C5: tf32 is for f32, not 'f16'}}
+  %0 = prim.dot_general %x, %y batch [] x [] contract [1] x [0] tf32 : (tensor<2x3xf16>, tensor<3x4xf16>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+
+// -----
+
+func.func @convolution_tf32(%x: tensor<1x3x8xf64>, %w: tensor<6x3x3xf64>) -> tensor<1x6x6xf64> {
+  // expected-error@+1 {{C4: tf32 is for f32, not 'f64'}}
+  %0 = prim.convolution %x, %w strides [1] low [0] high [0] lhs_dilations [1] dilations [1] groups 1 tf32 : (tensor<1x3x8xf64>, tensor<6x3x3xf64>) -> tensor<1x6x6xf64>
+  return %0 : tensor<1x6x6xf64>
+}

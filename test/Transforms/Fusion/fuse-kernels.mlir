@@ -234,3 +234,51 @@ func.func @symbols(%x: tensor<8xf32>, %y: tensor<?xf32> {prim.sizes = affine_map
   %1 = prim.exp %x : tensor<8xf32>
   return %0, %1 : tensor<?xf32>, tensor<8xf32>
 }
+
+// -----
+
+// Indices are clamped in the kernel that gathers by them.
+// CHECK-LABEL: func.func @clamped(
+// CHECK-NEXT: kernel.launch @k_min_max_gather
+// CHECK-NEXT: return
+func.func @clamped(%x: tensor<10x4xf32>, %i: tensor<6xi64>) -> tensor<6x4xf32> {
+  %0 = prim.constant dense<0> : tensor<6xi64>
+  %1 = prim.constant dense<9> : tensor<6xi64>
+  %2 = prim.min %i, %1 : tensor<6xi64>
+  %3 = prim.max %2, %0 : tensor<6xi64>
+  %4 = prim.gather %x[%3] dims [0] : (tensor<10x4xf32>, tensor<6xi64>) -> tensor<6x4xf32>
+  return %4 : tensor<6x4xf32>
+}
+
+// -----
+
+// A square is computed where it is summed, not stored beside what it is the square of.
+// CHECK-LABEL: func.func @norm(
+// CHECK: %[[D:.*]] = kernel.launch @k_dot_general_add [] ins(%{{.*}}) -> tensor<64x512xf32>
+// CHECK: kernel.launch @k_mul_sum{{.*}} ins(%[[D]] : tensor<64x512xf32>) -> tensor<64x512xf32>
+// CHECK: return
+func.func @norm(%x: tensor<64x512xf32>, %w: tensor<512x512xf32>) -> tensor<64x512xf32> {
+  %0 = prim.dot_general %x, %w batch [] x [] contract [1] x [0] : (tensor<64x512xf32>, tensor<512x512xf32>) -> tensor<64x512xf32>
+  %1 = prim.add %0, %x : tensor<64x512xf32>
+  %2 = prim.mul %1, %1 : tensor<64x512xf32>
+  %3 = prim.reduce <sum> %2 dims [1] : tensor<64x512xf32> to tensor<64xf32>
+  %4 = prim.broadcast %3 dims [0] : tensor<64xf32> to tensor<64x512xf32>
+  %5 = prim.mul %1, %4 : tensor<64x512xf32>
+  return %5 : tensor<64x512xf32>
+}
+
+// -----
+
+// A reader keeps its dimension of size 1; what joins it gets one.
+// CHECK-LABEL: func.func @unit(
+// CHECK-NEXT: kernel.launch @k_concatenate_exp_add
+// CHECK-NEXT: return
+// CHECK: %[[E:.*]] = prim.exp
+// CHECK: prim.broadcast %[[E]] dims [1] : tensor<8xf32> to tensor<1x8xf32>
+func.func @unit(%x: tensor<1x4xf32>, %y: tensor<8xf32>) -> tensor<1x8xf32> {
+  %0 = prim.concatenate %x, %x dim 1 : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x8xf32>
+  %1 = prim.exp %y : tensor<8xf32>
+  %2 = prim.reshape %1 : tensor<8xf32> to tensor<1x8xf32>
+  %3 = prim.add %0, %2 : tensor<1x8xf32>
+  return %3 : tensor<1x8xf32>
+}

@@ -97,3 +97,39 @@ func.func @other(%w: tensor<8xf32> {prim.constant = "w"}) -> tensor<8xf32> {
   %t = prim.exp %w : tensor<8xf32>
   return %t : tensor<8xf32>
 }
+
+// -----
+
+// What is made of literals alone moves too if it takes a kernel of its own; what a kernel computes while it reads stays.
+// CHECK-LABEL: func.func @init() -> tensor<8xi64>
+// CHECK-NEXT: %[[I:.*]] = prim.iota 0
+// CHECK-NEXT: %[[S:.*]] = prim.scan <sum> %[[I]]
+// CHECK-NEXT: return %[[S]]
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8xi64>, %[[M:[a-z0-9]+]]: tensor<8xi64> {prim.constant = "init.0"})
+// CHECK-NEXT: %[[T:.*]] = prim.iota 0
+// CHECK-NEXT: %[[Q:.*]] = prim.mul %[[T]], %[[T]]
+// CHECK-NEXT: %[[A:.*]] = prim.add %[[X]], %[[M]]
+// CHECK-NEXT: prim.add %[[A]], %[[Q]]
+func.func @main(%x: tensor<8xi64>) -> tensor<8xi64> {
+  %0 = prim.iota 0 : tensor<8xi64>
+  %1 = prim.scan <sum> %0 dim 0 : tensor<8xi64>
+  %2 = prim.mul %0, %0 : tensor<8xi64>
+  %3 = prim.add %x, %1 : tensor<8xi64>
+  %4 = prim.add %3, %2 : tensor<8xi64>
+  return %4 : tensor<8xi64>
+}
+
+// -----
+
+// Not what would take more than a mebibyte, nor what depends on a symbol.
+// CHECK-NOT: @init
+func.func @main(%x: tensor<1024x512xi64>, %y: tensor<?xi64> {prim.sizes = affine_map<()[s0] -> (s0)>}) -> (tensor<1024x512xi64>, tensor<?xi64>) {
+  %0 = prim.iota 0 : tensor<1024x512xi64>
+  %1 = prim.scan <sum> %0 dim 0 : tensor<1024x512xi64>
+  %2 = prim.add %x, %1 : tensor<1024x512xi64>
+  %3 = prim.iota 0 sizes [s0] : tensor<?xi64>
+  %4 = prim.scan <sum> %3 dim 0 : tensor<?xi64>
+  %5 = prim.add %y, %4 : tensor<?xi64>
+  return %2, %5 : tensor<1024x512xi64>, tensor<?xi64>
+}

@@ -1,11 +1,11 @@
 // lamina-split-reductions: the first step keeps enough elements for as many programs, the second combines them.
 // RUN: lamina-opt %s --pass-pipeline='builtin.module(func.func(lamina-split-reductions))' | FileCheck %s
-// RUN: lamina-opt %s --pass-pipeline='builtin.module(func.func(lamina-split-reductions{min-elements=100000000}))' | FileCheck %s --check-prefix=OFF
+// RUN: lamina-opt %s --pass-pipeline='builtin.module(func.func(lamina-split-reductions{launch-elements=100000000}))' | FileCheck %s --check-prefix=OFF
 // RUN: lamina-opt %s --pass-pipeline='builtin.module(func.func(lamina-split-reductions{min-parallelism=1}))' | FileCheck %s --check-prefix=OFF
 
 // Neither too few elements nor enough programs: no op more than there were.
 // OFF-NOT: prim.reshape
-// OFF-COUNT-8: prim.reduce
+// OFF-COUNT-9: prim.reduce
 // OFF-NOT: prim.reduce
 // OFF-NOT: prim.reshape
 
@@ -85,4 +85,13 @@ func.func @dynamic_inner(%x: tensor<4096x?xi32> {prim.sizes = affine_map<()[s0, 
 func.func @dynamic_alone(%x: tensor<4x?x1xf32> {prim.sizes = affine_map<()[s0] -> (4, s0, 1)>}) -> tensor<4x1xf32> {
   %0 = prim.reduce <max> %x dims [1] : tensor<4x?x1xf32> to tensor<4x1xf32>
   return %0 : tensor<4x1xf32>
+}
+
+// Few rows, but short ones: a launch would cost more than they do.
+// CHECK-LABEL: @short
+// CHECK-NEXT: prim.reduce <sum> %arg0 dims [1] : tensor<4x12288xf32> to tensor<4xf32>
+// CHECK-NEXT: return
+func.func @short(%x: tensor<4x12288xf32>) -> tensor<4xf32> {
+  %0 = prim.reduce <sum> %x dims [1] : tensor<4x12288xf32> to tensor<4xf32>
+  return %0 : tensor<4xf32>
 }

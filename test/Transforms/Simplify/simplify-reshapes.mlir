@@ -85,3 +85,31 @@ func.func @unknown(%x: tensor<?x?xf32>) -> tensor<?xf32> {
   %1 = prim.exp %0 : tensor<?xf32>
   return %1 : tensor<?xf32>
 }
+
+// A split goes above a concatenation of another dimension; of the one that is concatenated it stays.
+// CHECK-LABEL: @concatenate
+// CHECK-DAG: %[[X:.*]] = prim.reshape %arg0 : tensor<6x4xf32> to tensor<2x3x4xf32>
+// CHECK-DAG: %[[Y:.*]] = prim.reshape %arg1 : tensor<6x2xf32> to tensor<2x3x2xf32>
+// CHECK: %[[C:.*]] = prim.concatenate %[[X]], %[[Y]] dim 2
+// CHECK: prim.concatenate %arg0, %arg1 dim 1
+// CHECK-NEXT: prim.reshape %{{.*}} : tensor<6x6xf32> to tensor<6x2x3xf32>
+func.func @concatenate(%x: tensor<6x4xf32>, %y: tensor<6x2xf32>) -> (tensor<2x3x6xf32>, tensor<6x2x3xf32>) {
+  %0 = prim.concatenate %x, %y dim 1 : (tensor<6x4xf32>, tensor<6x2xf32>) -> tensor<6x6xf32>
+  %1 = prim.reshape %0 : tensor<6x6xf32> to tensor<2x3x6xf32>
+  %2 = prim.concatenate %x, %y dim 1 : (tensor<6x4xf32>, tensor<6x2xf32>) -> tensor<6x6xf32>
+  %3 = prim.reshape %2 : tensor<6x6xf32> to tensor<6x2x3xf32>
+  return %1, %3 : tensor<2x3x6xf32>, tensor<6x2x3xf32>
+}
+
+// A broadcast makes new dimensions of size 1 itself.
+// CHECK-LABEL: @units
+// CHECK-NOT: prim.reshape
+// CHECK: prim.broadcast %arg1 dims [2, 3] : tensor<3x4xf32> to tensor<2x1x3x4xf32>
+// CHECK-NOT: prim.reshape
+func.func @units(%x: tensor<2x1x3x4xf32>, %y: tensor<3x4xf32>) -> tensor<2x1x3x4xf32> {
+  %0 = prim.reshape %x : tensor<2x1x3x4xf32> to tensor<2x3x4xf32>
+  %1 = prim.broadcast %y dims [1, 2] : tensor<3x4xf32> to tensor<2x3x4xf32>
+  %2 = prim.add %0, %1 : tensor<2x3x4xf32>
+  %3 = prim.reshape %2 : tensor<2x3x4xf32> to tensor<2x1x3x4xf32>
+  return %3 : tensor<2x1x3x4xf32>
+}

@@ -21,3 +21,10 @@ kernel.func @buffers(%x: memref<4xf32>, %o: memref<4xf32>) attributes {outs = 1}
 kernel.func @twice(%x: tensor<4xf32>, %o: tensor<4xf32>) attributes {outs = 1, kernel.grid = affine_map<() -> (1)>} {
   kernel.return %x : tensor<4xf32>
 }
+
+// -----
+
+// expected-error@+1 {{kernel.tile is three powers of two: rows, columns, depth}}
+kernel.func @tile(%x: tensor<4xf32>, %o: tensor<4xf32>) attributes {outs = 1, kernel.tile = array<i64: 64, 48, 32>} {
+  kernel.return %x : tensor<4xf32>
+}

@@ -325,7 +325,8 @@ class Builder:
         sizes += [size for k, size in enumerate(x.sizes) if k not in x_batch and k not in x_contract]
         sizes += [size for k, size in enumerate(y.sizes) if k not in y_batch and k not in y_contract]
         lists = [list(dims) for dims in (x_batch, y_batch, x_contract, y_contract)]
-        return Value(prim.dot_general(self.type(sizes, dtype), x.ir, y.ir, *lists), tuple(sizes), dtype)
+        tf32 = x.dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision == "tf32"
+        return Value(prim.dot_general(self.type(sizes, dtype), x.ir, y.ir, *lists, tf32=tf32), tuple(sizes), dtype)
 
     def convolution(self, x: Value, weight: Value, strides, low, high, lhs_dilations, dilations, groups: int) -> Value:
         dtype = torch.float32 if x.dtype in HALVES else x.dtype
@@ -336,7 +337,8 @@ class Builder:
             spatial.append(normalise(_floor(a + dilated + b - (k - 1) * d - 1, s) + 1))
         sizes = (x.sizes[0], weight.sizes[0], *spatial)
         attributes = [list(values) for values in (strides, low, high, lhs_dilations, dilations)]
-        result = prim.convolution(self.type(sizes, dtype), x.ir, weight.ir, *attributes, groups)
+        tf32 = x.dtype == torch.float32 and torch.backends.cudnn.conv.fp32_precision == "tf32"
+        result = prim.convolution(self.type(sizes, dtype), x.ir, weight.ir, *attributes, groups, tf32=tf32)
         return Value(result, sizes, dtype)
 
     # ---- runtime checks

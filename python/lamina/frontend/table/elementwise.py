@@ -519,8 +519,16 @@ def sigmoid(b: Builder, x: Value) -> Value:
 
 
 def _sigmoid(b: Builder, x: Value) -> Value:
+    # 1 / (1 + e^-x), or for negative x e^x / (1 + e^x): nothing overflows, and results may be denormal.
     one = b.full(1.0, x.sizes, x.dtype)
-    return b.binary("div", one, b.binary("add", one, b.unary("exp", b.unary("neg", x))))
+    power = b.unary("exp", b.unary("neg", b.unary("abs", x)))
+    numerator = b.select(b.with_scalar("lt", x, 0), power, one)
+    total = b.binary("add", one, power)
+    quotient = b.binary("div", numerator, total)
+    # What was lost in the sum, times the quotient and 1 / (1 + e^-|x|), which is the larger of it and what it lacks to 1.
+    lost = b.binary("sub", power, b.binary("sub", total, one))
+    inverse = b.binary("max", quotient, b.binary("sub", one, quotient))
+    return b.binary("sub", quotient, b.binary("mul", b.binary("mul", quotient, lost), inverse))
 
 
 @lowers(aten.silu.default)

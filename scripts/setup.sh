@@ -43,6 +43,16 @@ if [[ ! -f "$stamp" || "$(cat "$stamp")" != "$wanted" ]]; then
   printf '%s\n' "$wanted" >"$stamp"
 fi
 
+# The oldest version of Triton that Lamina is for, in an environment of its own, for the tests that it reads what is emitted.
+other_triton=triton==3.6.0
+if [[ ! -f "$venv/other-triton/lamina-requirements" ||
+  "$(cat "$venv/other-triton/lamina-requirements")" != "$other_triton" ]]; then
+  "$venv/bin/python" -m venv --clear --without-pip "$venv/other-triton"
+  "$venv/bin/python" -m pip --python "$venv/other-triton/bin/python" install --quiet --disable-pip-version-check --no-deps \
+    "$other_triton"
+  printf '%s\n' "$other_triton" >"$venv/other-triton/lamina-requirements"
+fi
+
 export PATH="$venv/bin:$PATH"
 cmake --log-level=WARNING -G Ninja -S . -B build -DLAMINA_INPLACE=ON -DPython_EXECUTABLE="$venv/bin/python"
 ninja -C build

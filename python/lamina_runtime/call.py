@@ -90,8 +90,8 @@ class Call:
         self.results = plan["results"]
         self.checks: list[str] = plan["checks"]
         self.mutations = plan["mutations"]
-        self.dtypes = [_dtype(spec["dtype"]) if spec["kind"] == "tensor" else None for spec in self.inputs]
-        self.result_dtypes = [_dtype(result["dtype"]) for result in self.results]
+        self.dtypes = [dtype_of(spec["dtype"]) if spec["kind"] == "tensor" else None for spec in self.inputs]
+        self.result_dtypes = [dtype_of(result["dtype"]) for result in self.results]
         self.values = [_value(spec["value"], self.device) if spec["kind"] == "value" else None for spec in self.inputs]
         self.returned = [self._returned(each) for each in plan["returned"]]
         self.homes = self._find_homes()
@@ -368,7 +368,12 @@ def _copy(value: torch.Tensor, sizes: Sequence[int], strides: Sequence[int]) -> 
     return result
 
 
-def _dtype(name: str) -> torch.dtype:
+def dtype_of(name: str) -> torch.dtype:
+    """The dtype that a plan names.
+
+    Raises:
+        PackageError: there is none of the name.
+    """
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
         raise PackageError(f"the plan has {name!r} where a dtype must be")

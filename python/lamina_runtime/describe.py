@@ -22,6 +22,8 @@ def describe(package: Package) -> str:
         f"  runs on     {', '.join(chips)}",
         f"  constants   {len(constants)} tensors, {total} bytes",
     ]
+    if package.weights:
+        lines.append(f"  left out    {len(package.weights)} weights, which are given to load")
     for number, bounds in enumerate(call["symbols"]):
         high = "" if bounds["max"] is None else f" to {bounds['max']}"
         lines.append(f"  size s{number}     from {bounds['min']}{high or ' up'}")

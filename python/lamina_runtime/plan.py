@@ -108,12 +108,21 @@ class Image:
 
 @dataclass(frozen=True)
 class Package:
-    """A package that was read: its archive, the interface of calls, and the images by chip; `ptx` is for other chips."""
+    """A package that was read.
+
+    Attributes:
+        archive: its entries.
+        call: the interface of calls.
+        images: by chip.
+        ptx: the image for other chips.
+        weights: dtype, sizes and order of dimensions in memory of each constant that it does not hold.
+    """
 
     archive: Archive
     call: dict[str, Any]
     images: dict[str, Image]
     ptx: Optional[Image]
+    weights: dict[str, dict[str, Any]]
 
     @property
     def symbols(self) -> int:
@@ -159,7 +168,17 @@ def _read(archive: Archive, plan: dict[str, Any]) -> Package:
         raise PackageError("it is for no chip at all")
     archive[CONSTANTS]
     _check_call(call)
-    return Package(archive, call, images, ptx)
+    return Package(archive, call, images, ptx, _weights(plan.get("weights", {})))
+
+
+def _weights(data: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    for name, facts in data.items():
+        sizes = facts["sizes"]
+        if any(type(size) is not int or size < 0 for size in sizes) or sorted(facts["order"]) != list(
+            range(len(sizes))
+        ):
+            raise PackageError(f"the plan has a weight {name} that is not described")
+    return data
 
 
 _CONTENTS = {"tensor": "sizes", "size": "size", "value": "value"}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
 import torch
 
 from . import structure
 from .archive import CONSTANTS, Archive
-from .call import Call
+from .call import Call, dtype_of
 from .driver import CudaDriver, Driver
 from .errors import DriverError, PackageError
 from .expressions import evaluate
@@ -38,6 +38,7 @@ def load(
     device: Union[str, torch.device, None] = None,
     driver: Optional[Driver] = None,
     verify: bool = True,
+    weights: Optional[Mapping[str, torch.Tensor]] = None,
 ) -> Program:
     """Loads a package on a device.
 
@@ -47,17 +48,19 @@ def load(
         driver: what runs the kernels instead of the CUDA driver, or on chips that are not CUDA's; see
             lamina_runtime.driver.Driver.
         verify: whether the package's contents are compared with their hashes.
+        weights: by name, those that were left out of the package (``save(without=...)``), such as a ``state_dict()``; others
+            are of no matter. They are copied.
 
     Returns:
         An object that is called as the model is.
 
     Raises:
-        PackageError: the package is damaged, or has nothing that runs on the device.
+        PackageError: the package is damaged, has nothing that runs on the device, or lacks a weight.
         DriverError: there is no CUDA driver, or it refuses a kernel; or the package is for other chips alone.
         OSError: the package cannot be read.
     """
     package = read(path, verify)
-    return Program(package, driver if driver is not None else default_driver(package, device))
+    return Program(package, driver if driver is not None else default_driver(package, device), weights)
 
 
 def default_driver(package: Package, device: Union[str, torch.device, None] = None) -> Driver:
@@ -87,20 +90,21 @@ class Program:
     Args:
         package: what was read.
         driver: the device.
+        weights: those that the package does not hold.
 
     Attributes:
         wait: whether a call waits for the results of its checks, such as of indices, if the program has any, and raises
             eager's error. If not, and while a CUDA graph is recorded, `raise_if_failed` does so.
     """
 
-    def __init__(self, package: Package, driver: Driver):
+    def __init__(self, package: Package, driver: Driver, weights: Optional[Mapping[str, torch.Tensor]] = None):
         self.package = package
         self.driver = driver
         self.wait = True
         self.image: Image = choose_image(package, driver.capability)
         kernels = load_kernels(self.image.kernels, package.archive, driver)
         stored = read_tensors(package.archive[CONSTANTS], driver.device)
-        constants = _named(stored, "constant/")
+        constants = {**_named(stored, "constant/"), **_outside(package, weights or {}, driver.device)}
         hosts = {name: HostProgram(host, kernels, driver) for name, host in self.image.hosts.items()}
         if "init" in hosts:
             constants.update(_run_init(hosts["init"], constants, driver))
@@ -184,6 +188,28 @@ class Program:
 
 def _named(stored: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in stored.items() if name.startswith(prefix)}
+
+
+def _outside(package: Package, weights: Mapping[str, torch.Tensor], device: torch.device) -> dict[str, torch.Tensor]:
+    """The constants that the package does not hold, on the device, in the order of their memory."""
+    found = {}
+    for name, facts in package.weights.items():
+        if name not in weights:
+            raise PackageError(
+                f"{package.archive.name} was saved without the weight {name}: give it by load(weights=...)"
+            )
+        weight, sizes = weights[name].detach(), tuple(facts["sizes"])
+        with checking(package.archive.name):
+            dtype = dtype_of(facts["dtype"])
+        if weight.dtype is not dtype or tuple(weight.shape) != sizes:
+            raise PackageError(
+                f"{package.archive.name}: the weight {name} is {weight.dtype} of sizes {tuple(weight.shape)}, expected "
+                f"{dtype} of sizes {sizes}"
+            )
+        # A copy: what happens to the caller's tensor must not change a program that is loaded.
+        placed = torch.empty([sizes[k] for k in facts["order"]], dtype=dtype, device=device)
+        found[name] = placed.copy_(weight.permute(facts["order"]))
+    return found
 
 
 def _inverse(order: Sequence[int]) -> list[int]:

@@ -1,10 +1,12 @@
-"""Drivers for packages on a machine without a GPU: one that interprets each kernel's Triton IR, one that only records."""
+"""Drivers for packages on a machine without a GPU: one that interprets each kernel's Triton IR, one that only records, a stub."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,3 +99,11 @@ def _memory(address: int, count: int, element: str) -> Any:
 
 
 _NOTHING = (ctypes.c_byte * 1)()
+
+
+def build_stub(folder: Path) -> str:
+    """Compiles stub_driver.c, a CUDA driver that executes nothing; returns the library."""
+    library = folder / "libcuda.so.1"
+    source = Path(__file__).with_name("stub_driver.c")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source], check=True)
+    return str(library)

@@ -344,6 +344,45 @@ def test_shared_weights_are_stored_once_a_use(tmp_path):
     torch.testing.assert_close(mine(seeded(2, 8)), model(seeded(2, 8)))
 
 
+def test_weights_that_are_left_out(tmp_path):
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(8, 4)
+            self.register_buffer("scale", seeded(4, 2).t())
+            self.register_buffer("shift", seeded(2), persistent=False)
+
+        def forward(self, x):
+            return self.linear(x) @ self.scale.t() + self.shift
+
+    model = Scaled().requires_grad_(False)
+    program = lamina.compile(model, (seeded(3, 8),), target="cuda:sm_90")
+    path = tmp_path / "p"
+    program.save(path, ptx=False, without=model.state_dict())
+    from safetensors.torch import load
+
+    assert list(load(entries_of(path)["constants.safetensors"])) == ["constant/shift"]
+    driver = InterpreterDriver(program.program.module)
+    for other in (model, Scaled().requires_grad_(False)):
+        mine = lamina_runtime.load(path, driver=driver, weights={**other.state_dict(), "other": None})
+        torch.testing.assert_close(mine(seeded(3, 8)), other(seeded(3, 8)))
+        # It has copies.
+        expected = other(seeded(3, 8))
+        other.linear.weight.zero_()
+        torch.testing.assert_close(mine(seeded(3, 8)), expected)
+    weights = model.state_dict()
+    for wrong, message in [
+        (None, "was saved without the weight .*: give it by load"),
+        ({**weights, "scale": seeded(4, 2)}, r"weight scale is torch.float32 of sizes \(4, 2\), expected .* \(2, 4\)"),
+        ({**weights, "linear.bias": seeded(4).half()}, "weight linear.bias is torch.float16 .* expected torch.float32"),
+    ]:
+        with pytest.raises(lamina_runtime.PackageError, match=message):
+            lamina_runtime.load(path, driver=driver, weights=wrong)
+    from lamina_runtime.describe import describe
+
+    assert "left out    3 weights" in describe(lamina_runtime.read(path))
+
+
 def test_weights_that_are_folded(tmp_path):
     class Folded(nn.Module):
         def __init__(self):
@@ -497,6 +536,26 @@ def test_manifests(saved, tmp_path):
         lamina_runtime.load(tmp_path / "none", driver=HostDriver())
 
 
+def test_folders_are_checked_too(saved, tmp_path):
+    path, program = saved
+    (name,) = program.kernels
+    for number, (file, change, message) in enumerate(
+        [
+            (f"kernels/sm_90/{name}.cubin", lambda data: data[:-1], "bytes, expected"),
+            (f"kernels/sm_90/{name}.cubin", lambda data: data[:-1] + bytes([data[-1] ^ 1]), "is damaged: its SHA-256"),
+            ("plan.json", lambda data: data.replace(b"sm_90", b"sm_91"), "plan.json is damaged: its SHA-256"),
+            ("manifest.json", lambda data: data.replace(b"sm_90", b"sm_91"), "its checksum is wrong"),
+            ("manifest.json", lambda data: data[: len(data) // 2], "manifest.json is damaged"),
+        ]
+    ):
+        folder = tmp_path / str(number)
+        program.save(f"{folder}/")
+        (folder / file).write_bytes(change((folder / file).read_bytes()))
+        assert message in load_error(folder)
+        (folder / file).unlink()
+        assert "is missing" in load_error(folder) or "no manifest.json" in load_error(folder)
+
+
 def change(plan, path, value):
     *parents, last = path
     for key in parents:
@@ -545,6 +604,8 @@ MAIN, LAUNCH = ("programs", 0, "main"), ("programs", 0, "main", "launches", 0)
         (("call", "returned", 0, "views"), [1], "plan.json is damaged"),
         ((*MAIN, "constants", 0), [], "constants without names"),
         ((*LAUNCH, "grid"), ["//", 4, 0], "where a quotient must be"),
+        (("weights",), {"linear.bias": {"sizes": [512], "order": [1]}}, "weight linear.bias that is not described"),
+        (("weights",), {"linear.bias": {"sizes": [512]}}, "plan.json is damaged"),
     ],
 )
 def test_plans_are_checked(saved, tmp_path, path, value, message):
@@ -665,6 +726,8 @@ def test_the_command(tmp_path):
     assert set(package.images) == {"sm_80", "sm_90"}
     assert run("--emit", "package").returncode == 2
     assert run("--emit", "package", "-o", "other.lamina").returncode == 0
+    wrong = run("--target", "cuda:sm_91", "--emit", "package", "-o", "x")
+    assert wrong.returncode == 1 and "the chips are sm_80, " in wrong.stderr and "Traceback" not in wrong.stderr
     assert "no phase 'package'" in run("--emit", "package", "-o", "x", "--target", "cpu").stderr
     summary = run("--target", "cuda:sm_90")
     assert summary.returncode == 0 and "sm_90" in summary.stdout and "1 kernels" in summary.stdout

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,9 +18,10 @@ import lamina
 import lamina_runtime
 from cuda_programs import DYNAMIC, PROGRAMS, TOLERANCE, get_model, seeded
 from lamina_runtime.driver import CudaDriver
-from package_harness import HostDriver, InterpreterDriver
+from package_harness import HostDriver, InterpreterDriver, build_stub
 
 pytest.importorskip("triton")
+LOAD_ALONE = Path(__file__).parents[2] / "scripts" / "load_alone.py"
 
 
 def package(path, model, args, kwargs=None, dynamic_shapes=None, chips="sm_90", ptx=False, **options):
@@ -298,20 +300,6 @@ def test_threads(tmp_path):
 
 # ---- alone
 
-ALONE = """
-import sys
-import torch, lamina_runtime
-import lamina_runtime.describe, lamina_runtime.__main__
-assert not {name.partition(".")[0] for name in sys.modules} & {"mlir", "triton", "lamina", "ml_dtypes", "safetensors"}
-package = lamina_runtime.read(sys.argv[1])
-print(lamina_runtime.describe.describe(package))
-try:
-    lamina_runtime.load(sys.argv[1])
-except lamina_runtime.DriverError as error:
-    print("DRIVER:", error)
-assert not {name.partition(".")[0] for name in sys.modules} & {"mlir", "triton", "lamina"}
-"""
-
 
 def environment(tmp_path):
     """An environment in which lamina_runtime is found, and lamina is not."""
@@ -324,18 +312,25 @@ def environment(tmp_path):
 
 
 def test_alone_it_stops_only_at_the_driver(tmp_path):
-    package(tmp_path / "p", *PROGRAMS["softmax"][:2])
+    """In an environment of its own, the wheel does what scripts/runtime_alone.sh checks."""
+    package(tmp_path / "softmax", *PROGRAMS["softmax"][:2], chips="sm_80,sm_90", ptx=True)
+    model = get_model("optimized_net")
+    package(tmp_path / "net", model, PROGRAMS["optimized_net"][1]).save(tmp_path / "light", without=model.state_dict())
     run = subprocess.run(
-        [sys.executable, "-c", ALONE, str(tmp_path / "p")],
+        [sys.executable, LOAD_ALONE, *(tmp_path / name for name in ("softmax", "net", "light"))],
         env=environment(tmp_path),
         cwd=tmp_path,
         capture_output=True,
         text=True,
     )
     assert run.returncode == 0, run.stderr
-    assert "argument    x: float32[7, 1000]" in run.stdout
+    assert [line.partition(";")[0] for line in run.stdout.splitlines()] == [
+        "softmax: 2 chips, 2 kernels",
+        "net: 1 chips, 1 kernels",
+        "light: 1 chips, 1 kernels",
+    ]
     if not torch.cuda.is_available():
-        assert "DRIVER: libcuda.so.1, the CUDA driver, cannot be loaded" in run.stdout
+        assert run.stdout.count("DriverError: libcuda.so.1, the CUDA driver, cannot be loaded") == 3
 
 
 def test_description(tmp_path):
@@ -358,55 +353,17 @@ def test_description(tmp_path):
 
 # ---- the CUDA driver
 
-FAKE_DRIVER = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-typedef struct { unsigned grid[3], block[3], shared; void *stream, *attributes; unsigned count; } Config;
-static FILE *out(void) { static FILE *f; return f ? f : (f = fopen(getenv("FAKE_DRIVER_LOG"), "a")); }
-static int fails(const char *name) { const char *bad = getenv("FAKE_DRIVER_FAILS"); return bad && !strcmp(bad, name) ? 700 : 0; }
-int cuInit(unsigned f) { return fails("cuInit"); }
-int cuDeviceGet(int *d, int n) { *d = n; return 0; }
-int cuDeviceGetAttribute(int *v, int a, int d) { *v = a == 75 ? 9 : a == 76 ? 0 : a == 97 ? 232448 : 0; return 0; }
-int cuDevicePrimaryCtxRetain(void **c, int d) { *c = (void *)0x11; return 0; }
-static void *current;
-int cuCtxGetCurrent(void **c) { *c = current; return 0; }
-int cuCtxPushCurrent_v2(void *c) { current = c; return 0; }
-int cuCtxPopCurrent_v2(void **c) { *c = current; current = 0; return 0; }
-int cuModuleLoadData(void **m, const void *image) {
-  *m = (void *)0x22; fprintf(out(), "module %02x%.3s\n", *(unsigned char *)image, (const char *)image + 1); fflush(out());
-  return fails("cuModuleLoadData");
-}
-int cuModuleGetFunction(void **f, void *m, const char *name) {
-  *f = strdup(name); fprintf(out(), "function %s\n", name); fflush(out()); return 0;
-}
-int cuFuncSetAttribute(void *f, int a, int v) { fprintf(out(), "attribute %d %d\n", a, v); fflush(out()); return 0; }
-int cuGetErrorName(int e, const char **s) { *s = "CUDA_ERROR_ILLEGAL_ADDRESS"; return 0; }
-int cuGetErrorString(int e, const char **s) { *s = "an illegal memory access was encountered"; return 0; }
-int cuLaunchKernelEx(const Config *c, void *f, void **params, void **extra) {
-  fprintf(out(), "launch %s %u %u %u %u %u %u %u %p %u", (char *)f, c->grid[0], c->grid[1], c->grid[2], c->block[0],
-          c->block[1], c->block[2], c->shared, c->stream, c->count);
-  int n = atoi(getenv("FAKE_DRIVER_PARAMETERS"));
-  for (int i = 0; i < n; ++i) fprintf(out(), " %llx", *(unsigned long long *)params[i]);
-  fprintf(out(), "\n"); fflush(out()); return fails("cuLaunchKernelEx");
-}
-"""
-
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("driver")
-    (folder / "driver.c").write_text(FAKE_DRIVER)
-    path = folder / "libcuda.so.1"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", path, folder / "driver.c"], check=True)
-    return str(path)
+    return build_stub(tmp_path_factory.mktemp("driver"))
 
 
 @pytest.fixture
 def driver(library, tmp_path, monkeypatch):
     log = tmp_path / "log"
-    monkeypatch.setenv("FAKE_DRIVER_LOG", str(log))
-    monkeypatch.setenv("FAKE_DRIVER_PARAMETERS", "0")
+    monkeypatch.setenv("STUB_DRIVER_LOG", str(log))
+    monkeypatch.setenv("STUB_DRIVER_PARAMETERS", "0")
     # A copy for each test: the library keeps its log open.
     copy = tmp_path / "libcuda.so.1"
     copy.write_bytes(open(library, "rb").read())
@@ -424,7 +381,7 @@ def test_launches_reach_the_driver(driver, tmp_path, monkeypatch):
     mine = lamina_runtime.load(tmp_path / "p", driver=driver)
     ((name, kernel),) = mine.image.kernels.items()
     assert kernel.pointers == ("f32", "f32", "f32") and kernel.scalars == ("i32",) and kernel.hidden == 2
-    monkeypatch.setenv("FAKE_DRIVER_PARAMETERS", "6")
+    monkeypatch.setenv("STUB_DRIVER_PARAMETERS", "6")
     x, y = seeded(3000, 5), seeded(5)
     result = mine(x, y)
     lines = log.read_text().splitlines()
@@ -467,12 +424,12 @@ def test_errors_of_the_driver(driver, tmp_path, monkeypatch):
     driver, _ = driver
     package(tmp_path / "p", lambda x: x + 1, (seeded(8),))
     mine = lamina_runtime.load(tmp_path / "p", driver=driver)
-    monkeypatch.setenv("FAKE_DRIVER_FAILS", "cuLaunchKernelEx")
+    monkeypatch.setenv("STUB_DRIVER_FAILS", "cuLaunchKernelEx")
     with pytest.raises(
         lamina_runtime.DriverError, match="launch of k_.* failed: CUDA_ERROR_ILLEGAL_ADDRESS: an illegal"
     ):
         mine(seeded(8))
-    monkeypatch.setenv("FAKE_DRIVER_FAILS", "cuModuleLoadData")
+    monkeypatch.setenv("STUB_DRIVER_FAILS", "cuModuleLoadData")
     with pytest.raises(lamina_runtime.DriverError, match="the kernel k_.* cannot be loaded: cuModuleLoadData failed"):
         lamina_runtime.load(tmp_path / "p", driver=driver)
 
@@ -481,10 +438,10 @@ def test_errors_of_the_driver(driver, tmp_path, monkeypatch):
 def test_a_driver_without_a_torch_for_it(library, tmp_path, monkeypatch):
     package(tmp_path / "p", lambda x: x + 1, (seeded(8),))
     monkeypatch.setenv("LAMINA_LIBCUDA", library)
-    monkeypatch.setenv("FAKE_DRIVER_LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("STUB_DRIVER_LOG", str(tmp_path / "log"))
     with pytest.raises(lamina_runtime.DriverError, match="is built without CUDA"):
         lamina_runtime.load(tmp_path / "p")
-    monkeypatch.setenv("FAKE_DRIVER_FAILS", "cuInit")
+    monkeypatch.setenv("STUB_DRIVER_FAILS", "cuInit")
     with pytest.raises(lamina_runtime.DriverError, match="cuInit failed"):
         lamina_runtime.load(tmp_path / "p")
 

@@ -112,7 +112,8 @@ class CallableProgram:
 
         Args:
             path: its place, which is replaced; a folder, or a path that ends with a slash, is filled with files.
-            options: ``ptx=False`` leaves out the PTX for chips that were not named.
+            options: ``ptx=False`` leaves out the PTX for chips that were not named; ``without=model.state_dict()`` leaves out
+                those weights, which `lamina_runtime.load(path, weights=...)` is then given.
 
         Raises:
             CompileError: the target makes no packages, or the program has something that they cannot hold.

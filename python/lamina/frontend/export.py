@@ -23,6 +23,7 @@ from .locations import last_user_frame, recorded_lines
 from .program import Input, Mutation, Program, Returned
 from .results import Place, ResultPlan
 from .sizes import to_size, to_sizes
+from .user_kernels import captured_kernels
 
 log = get_logger("frontend")
 
@@ -76,12 +77,12 @@ def capture(model: Callable[..., Any], args: tuple, kwargs: Optional[dict[str, A
         module = model if isinstance(model, torch.nn.Module) else torch.nn.Module()
         if module is not model:
             module.forward = model
-        with timed(log, "capture"):
+        with timed(log, "capture"), captured_kernels():
             captured = _export(module, args, kwargs, dynamic_shapes)
-    with timed(log, "decomposition"), warnings.catch_warnings():
+    with timed(log, "decomposition"), warnings.catch_warnings(), captured_kernels():
         # torch.export copies its own tree specs in a way that it warns of.
         warnings.filterwarnings("ignore", message=r"`isinstance\(treespec, LeafSpec\)`", category=FutureWarning)
-        return captured, captured.run_decompositions(decompositions())
+        return captured, captured.run_decompositions(decompositions(), decompose_custom_triton_ops=True)
 
 
 def _export(module: torch.nn.Module, args: tuple, kwargs: Optional[dict[str, Any]], dynamic_shapes: Any):

@@ -23,6 +23,7 @@ from .builder import DTYPES, Builder, Output, Value
 from .locations import Locations, module_path, user_frame
 from .sizes import NotAffine, Size, SymbolTable, is_unbacked, same_sizes, to_size, to_sizes
 from .table import Unsupported, lookup
+from .user_kernels import kernel_of
 
 log = get_logger("frontend")
 
@@ -98,6 +99,8 @@ def unsupported_reason(node: torch.fx.Node, known: Reasons) -> Optional[str]:
         return None
     if node.target in IGNORED:
         return None
+    if (kernel := kernel_of(node)) is not None:
+        return f"it launches the Triton kernel {kernel}, which is not compiled with the rest of a program yet"
     if lookup(node.target) is None:
         return "the operator is not in the importer's table"
     inputs = node.all_input_nodes

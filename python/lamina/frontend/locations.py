@@ -16,6 +16,8 @@ import torch.fx
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.*)$')
 _LAMINA = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# What the program itself calls while it is captured.
+_CALLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "user_kernels.py")
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
@@ -39,6 +41,8 @@ def _user_frame(trace: str) -> Optional[Frame]:
     frames: list[Frame] = []
     for text in trace.splitlines():
         match = _FRAME.match(text)
+        if match and match["file"] == _CALLED:
+            continue
         if match and match["file"].startswith(_LAMINA):
             frames.clear()  # what called the compiler is not the program
         elif match and not match["file"].startswith((_TORCH, "<")):

@@ -8,7 +8,7 @@ import inspect
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Union
@@ -17,6 +17,7 @@ import torch
 
 from lamina.compiler import copy_module
 from lamina.errors import CompileError
+from lamina.frontend.importer import Argument
 from lamina.frontend.program import Program
 from lamina.logging import get_logger, timed
 from lamina.targets.schedule import compile_scheduled
@@ -212,6 +213,7 @@ class PackageExecutable:
         signature: Optional[inspect.Signature] = None,
         ptx: bool = True,
         folder: Optional[bool] = None,
+        without: Collection[str] = (),
     ) -> None:
         """Writes the package that lamina_runtime.load reads.
 
@@ -220,6 +222,7 @@ class PackageExecutable:
             signature: the model's, so that arguments may be given by name.
             ptx: whether it also holds PTX, for chips of CUDA that it has no machine code for.
             folder: whether it is a folder of files instead of one; by default, if `path` is a folder or ends with a slash.
+            without: names of weights that are left out, as in the model's ``state_dict()``; `load` must be given them.
 
         Raises:
             CompileError: the program has something that a package cannot hold.
@@ -228,10 +231,10 @@ class PackageExecutable:
         place = Path(path)
         if folder is None:
             folder = place.is_dir() or str(path).endswith(("/", os.sep))
-        entries = self._entries(signature, ptx, constants=False)
+        entries = self._entries(signature, ptx, constants=False, without=without)
         with tempfile.TemporaryDirectory(prefix="lamina-") as temporary:
             constants = Path(temporary) / CONSTANTS
-            _save_tensors(self._tensors(ptx), constants)
+            _save_tensors(self._tensors(ptx, without), constants)
             write_package(place, {**entries, CONSTANTS: constants}, self._facts(ptx), folder)
 
     def _all_images(self, ptx: bool) -> dict[str, Image]:
@@ -244,7 +247,11 @@ class PackageExecutable:
         return self.images.get(chip) or build_images(self.program.module, type(self.target), [chip])[chip]
 
     def _entries(
-        self, signature: Optional[inspect.Signature], ptx: bool, constants: bool = True
+        self,
+        signature: Optional[inspect.Signature],
+        ptx: bool,
+        constants: bool = True,
+        without: Collection[str] = (),
     ) -> dict[str, Contents]:
         """The entries of a package but the manifest."""
         entries: dict[str, Contents] = {}
@@ -264,7 +271,22 @@ class PackageExecutable:
             chips[key] = {"program": programs.index(image.hosts), "kernels": kernels}
             if key == "ptx":
                 chips[key]["chip"] = image.chip
-        plan = {"call": read_interface(self.program, signature), "programs": programs, "chips": chips}
+        plan: dict[str, Any] = {
+            "call": read_interface(self.program, signature),
+            "programs": programs,
+            "chips": chips,
+        }
+        weights = {
+            key: {
+                "dtype": str(argument.dtype).removeprefix("torch."),
+                "sizes": list(self.constants[key].shape),
+                "order": list(argument.permutation),
+            }
+            for key, argument in self._used(ptx).items()
+            if key in without
+        }
+        if weights:
+            plan["weights"] = weights
         entries[PLAN] = json.dumps(plan, sort_keys=True).encode()
         if constants:
             entries[CONSTANTS] = _tensors_as_bytes(self._tensors(ptx))
@@ -284,8 +306,8 @@ class PackageExecutable:
             versions["ptx"] = f"{major}.{minor}"
         return {"versions": versions, "chips": list(self.images), "ptx": chip}
 
-    def _tensors(self, ptx: bool) -> dict[str, torch.Tensor]:
-        """What the host functions take as constants, in the order of their memory, and the program's own tensors."""
+    def _used(self, ptx: bool) -> dict[str, Argument]:
+        """The constants that host functions take, by their keys."""
         used = {
             key
             for image in self._all_images(ptx).values()
@@ -293,13 +315,18 @@ class PackageExecutable:
             for key in host["constants"]
             if key is not None
         }
-        tensors = {
-            f"constant/{argument.constant}": self.constants[argument.constant]
-            .detach()
-            .permute(argument.permutation)
-            .contiguous()
+        return {
+            argument.constant: argument
             for argument in self.program.arguments
             if argument.constant is not None and argument.constant in used
+        }
+
+    def _tensors(self, ptx: bool, without: Collection[str] = ()) -> dict[str, torch.Tensor]:
+        """What the host functions take as constants, in the order of their memory, and the program's own tensors."""
+        tensors = {
+            f"constant/{key}": self.constants[key].detach().permute(argument.permutation).contiguous()
+            for key, argument in self._used(ptx).items()
+            if key not in without
         }
         return {**tensors, **{f"tensor/{key}": tensor for key, tensor in own_tensors(self.program).items()}}
 

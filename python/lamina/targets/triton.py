@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from lamina.errors import CompileError
 
 from . import get_target
+from .triton_versions import spelled_for
 
 if TYPE_CHECKING:
     from .triton_target import ChipDescription, Toolchain
@@ -95,8 +96,10 @@ def _context() -> Any:
 
 def _parse(text: str, context: Any) -> Any:
     """Parses a module, which verifies it. Triton reads files only; this one has no name."""
+    import triton
     from triton._C.libtriton import ir
 
+    text = spelled_for(triton.__version__, text)
     descriptor = os.memfd_create("module.ttir")
     try:
         with open(descriptor, "wb", closefd=False) as file:

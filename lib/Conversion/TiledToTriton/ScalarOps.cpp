@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -36,6 +37,17 @@ static bool isShared(Operation *op) {
              arith::OrIOp, arith::XOrIOp, arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp, arith::CmpIOp, arith::ExtSIOp,
              arith::ExtUIOp, arith::TruncIOp, arith::SelectOp, math::AbsFOp, math::AbsIOp, math::CeilOp, math::FloorOp,
              math::FmaOp, math::SqrtOp>(op);
+}
+
+/// Whether an op is in a kernel of attention whose operands are all of 16 bits: its weights are rounded to that.
+static bool isInNarrowAttention(Operation *op) {
+  auto kernel = op->getParentOfType<kernel::FuncOp>();
+  if (!kernel || !kernel->hasAttr("kernel.online"))
+    return false;
+  return llvm::all_of(kernel.getArgumentTypes(), [](Type type) {
+    auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+    return !element || element.getWidth() == 16;
+  });
 }
 
 static AxisBlock callDevice(BlockBuilder &blocks, Operation *op, StringRef function, ArrayRef<AxisBlock> operands) {
@@ -99,6 +111,14 @@ AxisBlock lamina::convertScalarOp(BlockBuilder &blocks, Operation *op, ArrayRef<
     return build([&](OpBuilder &b, Location loc, ValueRange x) {
       return tt::BitcastOp::create(b, loc, withAxes(x[0], type), x[0]);
     });
+  if (isa<math::ExpOp>(op) && type.isF32() && isInNarrowAttention(op)) {
+    // 2^(x log2 e) by the unit, whose error is below 2^-21 where weights that 16 bits tell from 0 are.
+    AxisBlock factor = blocks.constant(FloatAttr::get(cast<FloatType>(type), llvm::numbers::log2e));
+    return blocks.apply({operands[0], factor}, [&](OpBuilder &b, ValueRange x) -> Value {
+      Value power = arith::MulFOp::create(b, op->getLoc(), x[0], x[1]);
+      return math::Exp2Op::create(b, op->getLoc(), power);
+    });
+  }
   if (StringRef function = getDeviceFunction(op->getName().getStringRef()); !function.empty())
     return callDevice(blocks, op, function, operands);
   if (!isShared(op))

@@ -36,21 +36,34 @@ class AMD(Toolchain):
         }
 
 
-def _cdna(name: str, compute_units: int) -> ChipDescription:
+def _cdna(name: str, compute_units: int, matrix_rate: int, vector_rate: int, load_rate: int) -> ChipDescription:
     """A chip of CDNA: 64 KiB of LDS, wavefronts of 64, 1024 threads at most in a workgroup.
 
     A loop has two iterations under way, one in registers and one in LDS: there are no copies from global memory to LDS that
-    a third could wait in.
+    a third could wait in. Products of f32 too run on the matrix units, so `vector_rate` is theirs for f32.
     """
-    return ChipDescription(name, name, 64 << 10, compute_units, target="hip", max_warps=16, warp_size=64, stages=2)
+    return ChipDescription(
+        name,
+        name,
+        64 << 10,
+        compute_units,
+        target="hip",
+        max_warps=16,
+        warp_size=64,
+        stages=2,
+        matrix_rate=matrix_rate,
+        vector_rate=vector_rate,
+        load_rate=load_rate,
+    )
 
 
 class HIPTarget(TritonTarget):
     """The target named ``hip``; its chips have names such as ``gfx942``."""
 
     name = "hip"
-    # MI300X; MI250X, of which a device is one of two dies.
-    known = {chip.name: chip for chip in (_cdna("gfx942", 304), _cdna("gfx90a", 110))}
+    # MI300X, and MI250X, of which a device is one of two dies. Rates are the data sheets' by compute units; bytes are those
+    # of the MI300X's Infinity Cache, which its dies share, and of the MI250X's L2 cache.
+    known = {chip.name: chip for chip in (_cdna("gfx942", 304, 2150, 269, 56), _cdna("gfx90a", 110, 870, 217, 63))}
     default_chip = "gfx942"
     toolchain = AMD()
     emits = toolchain.stages

@@ -261,6 +261,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "tt.precise_divf": np.divide,
     "tt.precise_sqrt": np.sqrt,
     "math.sqrt": np.sqrt,
+    "math.exp2": np.exp2,
     "math.absf": np.abs,
     "math.ceil": np.ceil,
     "math.floor": np.floor,

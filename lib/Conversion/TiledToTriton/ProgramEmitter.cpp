@@ -371,9 +371,10 @@ void ProgramEmitter::runLoops(ArrayRef<Loop> loops, Indices &indices, SmallVecto
   if (isStatic && *loop.extent.bound > 0 && *loop.extent.bound <= loop.chunk) {
     // One iteration.
     bool isFull = *loop.extent.bound == loop.chunk;
-    indices[loop.dim] = loop.chunk == 1 ? blocks.index(0)
-                                        : blocks.getIndex(blocks.makeAxis(loop.chunk, nextOrder++, {},
-                                                                          isFull ? AxisBlock() : loop.extent.size));
+    indices[loop.dim] =
+        loop.chunk == 1
+            ? blocks.index(0)
+            : blocks.getIndex(blocks.makeAxis(loop.chunk, nextOrder++, {}, isFull ? AxisBlock() : loop.extent.size));
     return runLoops(loops.drop_front(), indices, carried, body);
   }
   scf::ForOp op = blocks.enterLoop(loop.extent.size, loop.chunk, carried);

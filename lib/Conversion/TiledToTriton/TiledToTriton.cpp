@@ -4,8 +4,8 @@
 #include "lib/Transforms/Tiling/GridChoice.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
 
@@ -32,8 +32,8 @@ bool isAligned(Value value) {
   return true;
 }
 
-/// What is the same in each iteration of a loop comes before it; also loads, such as those of the rows of scores, if the
-/// loop stores nothing: masks keep them inside their tensors there too.
+/// What is the same in each iteration of a loop comes before it; also loads, such as those of the rows of scores, if
+/// the loop stores nothing: masks keep them inside their tensors there too.
 void hoistInvariants(tt::FuncOp program) {
   program.walk([](scf::ForOp loop) {
     bool stores = false;

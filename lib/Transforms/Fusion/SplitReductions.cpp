@@ -36,7 +36,11 @@ struct SplitReductions : lamina::impl::SplitReductionsBase<SplitReductions> {
   using SplitReductionsBase::SplitReductionsBase;
 
   LogicalResult initialize(MLIRContext *context) override {
-    return OptionCheck(*this, context).atLeast(minParallelism, 1).atLeast(launchElements, 0).atLeast(productTile, 0).atLeast(sizeHint, 1);
+    return OptionCheck(*this, context)
+        .atLeast(minParallelism, 1)
+        .atLeast(launchElements, 0)
+        .atLeast(productTile, 0)
+        .atLeast(sizeHint, 1);
   }
 
   void runOnOperation() override {
@@ -53,10 +57,12 @@ struct SplitReductions : lamina::impl::SplitReductionsBase<SplitReductions> {
       splitProduct(op, sizes);
   }
 
-  int64_t estimate(RankedTensorType type, int64_t dim) { return type.isDynamicDim(dim) ? sizeHint : type.getDimSize(dim); }
+  int64_t estimate(RankedTensorType type, int64_t dim) {
+    return type.isDynamicDim(dim) ? sizeHint : type.getDimSize(dim);
+  }
 
-  /// A product of few rows and columns and a long contracted dimension: parts of that are a batch of products, which are
-  /// added up.
+  /// A product of few rows and columns and a long contracted dimension: parts of that are a batch of products, which
+  /// are added up.
   void splitProduct(DotGeneralOp op, SizeAnalysis &sizes) {
     RankedTensorType result = op.getType(), lhs = op.getLhs().getType();
     if (!result.getElementType().isF32() || isOnline(op) || isScores(op))
@@ -68,8 +74,8 @@ struct SplitReductions : lamina::impl::SplitReductionsBase<SplitReductions> {
     for (int64_t dim = 0; dim < result.getRank(); ++dim)
       (dim < batch ? programs : dim < batch + lhsFree ? rows : columns) *= std::max<int64_t>(1, estimate(result, dim));
     programs *= llvm::divideCeil(rows, productTile) * llvm::divideCeil(columns, productTile);
-    const auto *longest = llvm::max_element(
-        op.getLhsContract(), [&](int64_t a, int64_t b) { return estimate(lhs, a) < estimate(lhs, b); });
+    const auto *longest = llvm::max_element(op.getLhsContract(),
+                                            [&](int64_t a, int64_t b) { return estimate(lhs, a) < estimate(lhs, b); });
     if (longest == op.getLhsContract().end() || lhs.isDynamicDim(*longest))
       return;
     // As many parts as there are programs for them, if they are long enough and save more than a launch.
@@ -101,10 +107,10 @@ struct SplitReductions : lamina::impl::SplitReductionsBase<SplitReductions> {
     rhsBatch.insert(rhsBatch.begin(), right);
     Exprs shape(sizes.getSizes(op.getResult()));
     shape.insert(shape.begin(), getAffineConstantExpr(parts, context));
-    Value product = DotGeneralOp::create(builder, op.getLoc(), getTensorType(shape, result.getElementType()),
-                                         split(op.getLhs(), left), split(op.getRhs(), right), lhsBatch, rhsBatch,
-                                         shifted(op.getLhsContract(), left), shifted(op.getRhsContract(), right),
-                                         op.getTf32());
+    Value product =
+        DotGeneralOp::create(builder, op.getLoc(), getTensorType(shape, result.getElementType()),
+                             split(op.getLhs(), left), split(op.getRhs(), right), lhsBatch, rhsBatch,
+                             shifted(op.getLhsContract(), left), shifted(op.getRhsContract(), right), op.getTf32());
     Value sum = ReduceOp::create(builder, op.getLoc(), product, CombinerAttr::get(context, Combiner::sum),
                                  builder.getDenseI64ArrayAttr({0}));
     op.getResult().replaceAllUsesWith(sum);

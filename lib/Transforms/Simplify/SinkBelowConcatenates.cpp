@@ -112,11 +112,11 @@ struct SinkBelowConcatenates : lamina::impl::SinkBelowConcatenatesBase<SinkBelow
       for (Operation *old : llvm::reverse(change.ops)) {
         SmallVector<Value> operands;
         for (Value operand : old->getOperands())
-          operands.push_back(isSplat(operand) ? splat(type.getElementType(),
-                                                      cast<SplatElementsAttr>(
-                                                          operand.getDefiningOp<ConstantOp>().getValue())
-                                                          .getSplatValue<Attribute>())
-                                              : changed);
+          operands.push_back(
+              isSplat(operand)
+                  ? splat(type.getElementType(), cast<SplatElementsAttr>(operand.getDefiningOp<ConstantOp>().getValue())
+                                                     .getSplatValue<Attribute>())
+                  : changed);
         OperationState state(old->getLoc(), old->getName(), operands, type, old->getAttrs());
         changed = builder.create(state)->getResult(0);
         ++numMoved;

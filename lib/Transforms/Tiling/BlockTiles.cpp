@@ -5,8 +5,8 @@
 
 using namespace lamina;
 
-/// tt.dot takes no less than the first; four warps have work from the second on; a program has registers for no more sums,
-/// half of them where vector units make them.
+/// tt.dot takes no less than the first; four warps have work from the second on; a program has registers for no more
+/// sums, half of them where vector units make them.
 static constexpr int64_t kLeastSide = 16, kUsualSide = 32, kMostRows = 128, kMostColumns = 256, kMostSums = 1 << 15;
 /// A side below which matrix units work at less than their full rate.
 static constexpr int64_t kFullRows = 64, kFullColumns = 32;

@@ -35,8 +35,8 @@ private:
   llvm::SmallVector<unsigned> parents, wholeIds;
   llvm::DenseSet<unsigned> whole;
   bool tileable = true;
-  /// Both operands of a contraction may be one argument, whose rows are then the rows and the columns of the result. What
-  /// else such a kernel computes has the dimensions of the result anyway.
+  /// Both operands of a contraction may be one argument, whose rows are then the rows and the columns of the result.
+  /// What else such a kernel computes has the dimensions of the result anyway.
   bool readsApart = false;
 };
 

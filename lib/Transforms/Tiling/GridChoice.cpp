@@ -370,8 +370,7 @@ void Chooser::tileProduct(linalg::LinalgOp op) {
   auto given = func->getAttrOfType<DenseI64ArrayAttr>("kernel.tile");
   BlockTile tile = given ? BlockTile{given[0], given[1], given[2]}
                          : chooseBlockTile(product, target.machine, isOnline ? target.onlineElements : 0);
-  func->setAttr("kernel.tile",
-                DenseI64ArrayAttr::get(func.getContext(), {tile.rows, tile.columns, tile.depth}));
+  func->setAttr("kernel.tile", DenseI64ArrayAttr::get(func.getContext(), {tile.rows, tile.columns, tile.depth}));
   // Each side's inner dimensions, until there are enough elements.
   auto cut = [&](ArrayRef<GridDim *> side, int64_t left) {
     for (GridDim *dim : side) {

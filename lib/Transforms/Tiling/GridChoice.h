@@ -28,7 +28,8 @@ struct GridDim {
 Exprs getArgumentSizes(kernel::FuncOp func, unsigned arg);
 
 /// Grid dimensions, outermost first; none if the kernel is one program. With block tiles, a kernel of a matrix product
-/// that has no attribute `kernel.tile` gets it, and `kernel.grouped` if its last two grid dimensions are rows and columns.
+/// that has no attribute `kernel.tile` gets it, and `kernel.grouped` if its last two grid dimensions are rows and
+/// columns.
 llvm::SmallVector<GridDim> chooseGrid(kernel::FuncOp func, DimClasses &classes, const TileTarget &target);
 
 } // namespace lamina

@@ -337,9 +337,8 @@ class Builder:
             spatial.append(normalise(_floor(a + dilated + b - (k - 1) * d - 1, s) + 1))
         sizes = (x.sizes[0], weight.sizes[0], *spatial)
         attributes = [list(values) for values in (strides, low, high, lhs_dilations, dilations)]
-        tf32 = (
-            x.dtype == torch.float32 and getattr(torch.backends.cudnn, "conv").fp32_precision == "tf32"
-        )  # no attribute for type checkers
+        cudnn: Any = torch.backends.cudnn
+        tf32 = x.dtype == torch.float32 and cudnn.conv.fp32_precision == "tf32"
         result = prim.convolution(self.type(sizes, dtype), x.ir, weight.ir, *attributes, groups, tf32=tf32)
         return Value(result, sizes, dtype)
 

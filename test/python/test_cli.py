@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from lamina.cli import run
+from lamina.cli import call as call_driver
 from lamina.cli.inputs import InputSpec, InputType
 from lamina.cli.pt2 import _is_expression, _is_target
 
@@ -78,7 +78,7 @@ def driver(folder, capsys):
     """Runs the driver in this process; returns exit code, stdout, stderr."""
 
     def call(line):
-        code = run(shlex.split(line))
+        code = call_driver(shlex.split(line))
         out, err = capsys.readouterr()
         assert "Traceback" not in err
         return code, out, err

@@ -1,5 +1,6 @@
 """The CUDA target up to Triton IR: Triton reads and compiles the kernels, and the interpreter's numbers are eager's."""
 
+import contextlib
 import inspect
 
 import pytest
@@ -120,15 +121,18 @@ def test_tf32_is_torchs_switch():
     def convolve(x, w):
         return torch.nn.functional.conv2d(x, w)
 
-    for function, args, where in (
-        (product, (x, y), torch.backends.cuda.matmul),
-        (convolve, (image, weight), torch.backends.cudnn),
-    ):
-        try:
-            for allow, bounds in ((False, (0, 1e-6)), (True, (1e-5, 2e-3))):
-                where.allow_tf32 = allow
+    @contextlib.contextmanager
+    def matmul_switch(allow):
+        torch.backends.cuda.matmul.allow_tf32 = allow
+        yield
+        torch.backends.cuda.matmul.allow_tf32 = False
+
+    def convolution_switch(allow):
+        return torch.backends.cudnn.flags(enabled=True, allow_tf32=allow)
+
+    for function, args, switch in ((product, (x, y), matmul_switch), (convolve, (image, weight), convolution_switch)):
+        for allow, bounds in ((False, (0, 1e-6)), (True, (1e-5, 2e-3))):
+            with switch(allow):
                 error, text = tf32_error(function, *args)
-                assert bounds[0] < error < bounds[1], (function.__name__, allow)
-                assert ("tf32" in compile_ttir(text, "cuda:sm_80").asm["ptx"]) == allow
-        finally:
-            where.allow_tf32 = False
+            assert bounds[0] < error < bounds[1], (function.__name__, allow)
+            assert ("tf32" in compile_ttir(text, "cuda:sm_80").asm["ptx"]) == allow

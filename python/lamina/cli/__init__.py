@@ -17,7 +17,7 @@ from .errors import UserError
 
 def main(arguments: Optional[Sequence[str]] = None) -> NoReturn:
     """Runs the driver and exits."""
-    code = run(arguments)
+    code = call(arguments)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -38,19 +38,19 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def run(arguments: Optional[Sequence[str]] = None) -> int:
+def call(arguments: Optional[Sequence[str]] = None) -> int:
     """Runs the driver; returns its exit code."""
     # torch's own use of what it has deprecated is nothing that a user can do something about.
     warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
     before = warnings.showwarning
     warnings.showwarning = _show_warning
     try:
-        return _run(arguments)
+        return _call(arguments)
     finally:
         warnings.showwarning = before
 
 
-def _run(arguments: Optional[Sequence[str]]) -> int:
+def _call(arguments: Optional[Sequence[str]]) -> int:
     import click
 
     from .commands import lamina

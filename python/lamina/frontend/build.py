@@ -18,6 +18,7 @@ from .bounds import Bounds
 from .importer import Importer, UnsupportedNode, import_graph
 from .program import Executable, Input, Mutation, Program, Returned
 from .results import Place, ResultPlan
+from .storage import resolve_storage
 
 log = get_logger("frontend")
 
@@ -50,6 +51,7 @@ def build(
     Raises:
         CompileError: if they do not.
     """
+    resolve_storage(graph_module)
     split = None
     try:
         imported = import_graph(graph_module, plan.nodes, constants, ranges, _bounds(constants, tensors))

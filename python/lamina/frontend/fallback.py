@@ -193,10 +193,7 @@ class SplitExecutable:
         values: dict[torch.fx.Node, Any] = {}
         environment = dict(zip(self.symbols, symbols))
         for argument, tensor in zip(self.arguments, inputs):
-            order = argument.permutation
-            values[argument.node] = (
-                tensor if argument.opaque else tensor.permute([order.index(k) for k in range(len(order))])
-            )
+            values[argument.node] = tensor
         for node in self.graph_module.graph.nodes:
             if is_size_node(node) and not _is_late(node):
                 values[node] = _evaluated(node.meta["val"], environment)

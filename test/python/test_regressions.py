@@ -144,6 +144,7 @@ def test_scans_of_many_dynamic_dimensions() -> None:
         torch.testing.assert_close(program(x), function(x), rtol=0, atol=0)
 
 
+<<<<<<< HEAD
 def flattened(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
     y = x.flatten(1).relu()
     return y @ w, y, x.relu().permute(0, 2, 3, 1).reshape(4, -1) @ v
@@ -185,3 +186,53 @@ def test_training_of_the_head_of_a_network(count: int, dynamic: bool) -> None:
     torch.testing.assert_close(y.grad, x.grad, rtol=1e-4, atol=1e-5)
     for mine, theirs in zip(other.parameters(), model.parameters(), strict=True):
         torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-4, atol=1e-5)
+=======
+ADDRESSED = {
+    "a strided argument": (lambda x: x.as_strided((6,), (1,), 0) * 2, lambda: torch.arange(6.0)[::2]),
+    "an argument with an offset": (lambda x: x.as_strided((2, 2), (2, 1)) * 2, lambda: torch.arange(9.0)[3:]),
+    "an absolute offset": (lambda x: x.as_strided((2, 2), (2, 1), 1) * 2, lambda: torch.arange(9.0)[3:]),
+    "more than the argument": (lambda x: x.as_strided((6,), (1,)) * 2, lambda: torch.arange(9.0)[:4]),
+    "a transposed result": (lambda x: (x.t() + 1).as_strided((6,), (1,)), lambda: torch.arange(6.0).view(2, 3)),
+    "a slice": (lambda x: x[:, :2].as_strided((4,), (1,)) + 1, lambda: torch.arange(12.0).view(3, 4)),
+    "a slice of a result": (lambda x: (x + 1)[1:, 2:].as_strided((2, 2), (2, 1)), lambda: torch.arange(12.0).view(3, 4)),
+    "a piece of a result": (lambda x: (x + 1).split(2)[1].as_strided((5,), (1,), 2), lambda: torch.arange(12.0)),
+    "a transposed argument": (lambda x: x.as_strided((4,), (2,), 1) * 2, lambda: torch.arange(12.0).view(3, 4).t()),
+    "beside an eager call": (
+        lambda x: torch.linalg.svdvals((x.t() + 1)[1:].as_strided((2, 2), (3, 1))) + x.as_strided((2,), (1,)),
+        lambda: torch.arange(12.0).view(4, 3)[:, 1:],
+    ),
+    "a write": (lambda x: x.as_strided((3,), (2,), 1).fill_(5.0), lambda: torch.arange(9.0)),
+    "a write into a transposed argument": (
+        lambda x: x.as_strided((3,), (2,), 1).fill_(5.0),
+        lambda: torch.arange(12.0).view(3, 4).t(),
+    ),
+    "a write into a slice": (lambda x: x.as_strided((2,), (4,), 1).fill_(5.0), lambda: torch.arange(12.0).view(3, 4)[:, :2]),
+}
+
+
+@pytest.mark.parametrize("name", ADDRESSED)
+@pytest.mark.filterwarnings("ignore:Lamina cannot compile")
+def test_as_strided_addresses_the_storage(name):
+    torch._dynamo.reset()
+    function, argument = ADDRESSED[name]
+    mine, theirs = argument(), argument()
+    got = torch.compile(function, backend="lamina")(mine)
+    torch.testing.assert_close(got, function(theirs))
+    torch.testing.assert_close(mine, theirs)
+
+
+def test_as_strided_writes_no_memory_of_others():
+    torch._dynamo.reset()
+    with pytest.raises(lamina.CompileError, match="not the tensor's own"):
+        torch.compile(lambda x: x.as_strided((2,), (2,), 1).fill_(5.0), backend="lamina")(torch.arange(12.0)[::2])
+
+
+def test_as_strided_of_an_argument_that_starts_elsewhere_later():
+    def f(x):
+        return x.as_strided((2, 2), (2, 1), 1) * 2
+
+    compiled = lamina.compile(f, (torch.arange(6.0),))
+    torch.testing.assert_close(compiled(torch.arange(6.0)), f(torch.arange(6.0)))
+    with pytest.raises(ValueError, match="does not start where its storage does"):
+        compiled(torch.arange(9.0)[3:])
+>>>>>>> fix2

@@ -18,6 +18,7 @@ from .bounds import Bounds
 from .importer import Importer, UnsupportedNode, import_graph
 from .program import Executable, Input, Mutation, Program, Returned
 from .results import Place, ResultPlan
+from .storage import resolve_storage
 from .user_kernels import check_kernels
 
 log = get_logger("frontend")
@@ -52,6 +53,7 @@ def build(
         CompileError: if they do not.
     """
     check_kernels(graph_module, options.target)
+    resolve_storage(graph_module)
     split = None
     try:
         imported = import_graph(graph_module, plan.nodes, constants, ranges, _bounds(constants, tensors))

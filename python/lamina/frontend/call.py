@@ -43,6 +43,11 @@ class _Printer(PythonPrinter):
         return self.names[expr]
 
 
+def _own_call(program: Program, executable: Executable) -> Optional[Callable[[Sequence[Any]], Any]]:
+    """The executable's own way to check arguments and allocate results, if it has one that checks enough."""
+    return None if any(argument.whole for argument in program.arguments) else getattr(executable, "call_leaves", None)
+
+
 class CallableProgram:
     """A program with its executable, called like the model that it was made of.
 
@@ -69,7 +74,7 @@ class CallableProgram:
         self._positional = args_spec.num_children
         self._keywords = list(kwargs_spec.context)
         # An executable may check its arguments and allocate its results itself.
-        self._flat_call = getattr(executable, "call_leaves", None) or generate(program, executable)
+        self._flat_call = _own_call(program, executable) or generate(program, executable)
         self._flat = not self._keywords and all(child.is_leaf() for child in args_spec.children())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -293,6 +298,14 @@ def _fail(checks: Sequence[str], outcomes: Sequence[torch.Tensor]) -> None:
             raise _ERRORS[kind](text)
 
 
+def _misplaced(name: str) -> None:
+    """Raises the error of an argument that as_strided would address otherwise than the program does."""
+    raise ValueError(
+        f"argument '{name}' does not start where its storage does; the program, which calls as_strided with an offset, "
+        "was compiled for one that does"
+    )
+
+
 def _overlaps(tensors: Sequence[torch.Tensor], written: int) -> bool:
     """Whether tensor `written` shares memory with another one."""
     storage = tensors[written].untyped_storage().data_ptr()
@@ -344,6 +357,7 @@ def generate(program: Program, executable: Executable, guard: bool = True) -> Ca
         execute=executable,
         explain=functools.partial(explain, program),
         fail=_fail,
+        misplaced=_misplaced,
         overlaps=_overlaps,
         copy=_copy,
         checks=program.checks,
@@ -455,7 +469,9 @@ def _emit_inputs(source: _Source, program: Program) -> None:
     arguments = [a for a in program.arguments if a.constant is None]
     for number, (argument, where) in enumerate(zip(arguments, program.sources)):
         name = f"a{where}" if isinstance(where, int) else source.bind("w", program.tensors[where])
-        if argument.opaque:
+        if argument.whole:
+            source.emit(f"if {name}.storage_offset(): misplaced({argument.node.name!r})")
+        if program.module is None:
             source.emit(f"i{number} = {name}")
             continue
         permuted = argument.permutation != tuple(range(len(argument.permutation)))

@@ -15,6 +15,7 @@ from lamina.options import Options
 from .build import build
 from .call import generate
 from .decompositions import decompositions
+from .effects import erase_tokens
 from .fallback import graph_input
 from .program import Input
 from .results import Place, ResultPlan
@@ -97,6 +98,7 @@ def compile_aot_graph(
     Returns:
         A function of the list of the graph's inputs, which it empties ("boxed"), to the list of its outputs.
     """
+    erase_tokens(graph_module)
     inputs: list[Input] = []
     places: dict[str, Place] = {}
     for node in graph_module.graph.nodes:

@@ -18,6 +18,7 @@ from lamina.options import Options
 from .build import Built, build
 from .call import CallableProgram
 from .decompositions import decompositions
+from .effects import erase_tokens
 from .importer import physical_order
 from .locations import last_user_frame, recorded_lines
 from .program import Input, Mutation, Program, Returned
@@ -121,6 +122,7 @@ class _Front:
         self.exported = exported
         self.signature = exported.graph_signature
         self.graph_module = exported.graph_module
+        erase_tokens(self.graph_module)
         self.options = options
         self.nodes = {node.name: node for node in self.graph_module.graph.nodes}
         self.eager_outputs = _user_outputs(captured)

@@ -16,6 +16,7 @@ import torch.fx
 from lamina.logging import get_logger
 from lamina.options import Options
 
+from .effects import is_ordered
 from .importer import IGNORED, Argument, Reasons, UnsupportedNode, is_size_node, unsupported_reason
 from .locations import user_frame
 from .program import Input, Program
@@ -97,8 +98,12 @@ class SplitExecutable:
                 self.eager[error.node] = error.cause.message
 
     def _levels(self) -> dict[torch.fx.Node, int]:
-        """A number for each call: even ones are compiled, odd ones eager, and nothing reads a higher number."""
+        """A number for each call: even ones are compiled, odd ones eager, and nothing reads a higher number.
+
+        Those of calls whose order matters never fall, so these run as the program has them.
+        """
         levels: dict[torch.fx.Node, int] = {}
+        ordered = 0
         for node in self.graph_module.graph.nodes:
             if node.op != "call_function" or node.target in IGNORED or (is_size_node(node) and not _is_late(node)):
                 continue
@@ -107,10 +112,12 @@ class SplitExecutable:
                 continue
             parity = 1 if node in self.eager or is_size_node(node) else 0
             level = parity
-            for source in node.all_input_nodes:
-                if source in levels:
-                    below = levels[source]
-                    level = max(level, below if below % 2 == parity else below + 1)
+            below = [levels[source] for source in node.all_input_nodes if source in levels]
+            keeps_order = is_ordered(node)
+            for lowest in [*below, ordered] if keeps_order else below:
+                level = max(level, lowest if lowest % 2 == parity else lowest + 1)
+            if keeps_order:
+                ordered = level
             levels[node] = level
         return levels
 
@@ -186,10 +193,7 @@ class SplitExecutable:
         values: dict[torch.fx.Node, Any] = {}
         environment = dict(zip(self.symbols, symbols))
         for argument, tensor in zip(self.arguments, inputs):
-            order = argument.permutation
-            values[argument.node] = (
-                tensor if argument.opaque else tensor.permute([order.index(k) for k in range(len(order))])
-            )
+            values[argument.node] = tensor
         for node in self.graph_module.graph.nodes:
             if is_size_node(node) and not _is_late(node):
                 values[node] = _evaluated(node.meta["val"], environment)

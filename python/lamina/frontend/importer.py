@@ -27,6 +27,12 @@ from .user_kernels import kernel_of
 
 log = get_logger("frontend")
 
+REASON = "lamina_reason"
+"""Key of a node's meta: why PyTorch must run the node, or None where it was found that it need not."""
+
+WHOLE = "lamina_whole"
+"""Key of a placeholder's meta: whether the program was made for a tensor that starts where its storage does."""
+
 LARGEST_LITERAL = 1024
 """Elements of the largest tensor attribute of a graph that becomes a literal instead of a constant argument."""
 
@@ -58,6 +64,7 @@ class Argument:
         permutation: the argument is contiguous with sizes ``sizes[permutation[k]]``.
         constant: the key of its value if it is frozen, else None.
         opaque: whether it is no tensor that prim knows (complex, sparse), for eager calls alone.
+        whole: whether it must start where its storage does.
     """
 
     node: torch.fx.Node
@@ -66,6 +73,7 @@ class Argument:
     permutation: tuple[int, ...]
     constant: Optional[str] = None
     opaque: bool = False
+    whole: bool = False
 
 
 @dataclass
@@ -99,8 +107,13 @@ def unsupported_reason(node: torch.fx.Node, known: Reasons) -> Optional[str]:
         return None
     if node.target in IGNORED:
         return None
+<<<<<<< HEAD
     if (kernel := kernel_of(node)) is not None:
         return f"it launches the Triton kernel {kernel}, which is not compiled with the rest of a program yet"
+=======
+    if node.meta.get(REASON) is not None:
+        return str(node.meta[REASON])
+>>>>>>> fix2
     if lookup(node.target) is None:
         return "the operator is not in the importer's table"
     inputs = node.all_input_nodes
@@ -291,7 +304,14 @@ class Importer:
                 continue
             key = self.constants.get(node.name) if node.op == "placeholder" else node.target
             self.arguments.append(
-                Argument(node, to_sizes(fake.shape), fake.dtype, physical_order(fake.shape, fake.stride()), key)
+                Argument(
+                    node,
+                    to_sizes(fake.shape),
+                    fake.dtype,
+                    physical_order(fake.shape, fake.stride()),
+                    key,
+                    whole=bool(node.meta.get(WHOLE)),
+                )
             )
 
     def _number_symbols(self) -> None:
@@ -407,7 +427,7 @@ class Importer:
 
     def _check_result(self, node: torch.fx.Node, result: Any) -> None:
         """The lowering must give just what torch says the call gives."""
-        values = result if isinstance(result, tuple) else (result,)
+        values = result if isinstance(result, tuple) else (result,) if self.builder.outputs else ()
         for value, output in zip(values, self.builder.outputs, strict=True):
             if value is None or (value.dtype == output.dtype and value.sizes == output.sizes):
                 continue

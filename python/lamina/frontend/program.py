@@ -20,7 +20,8 @@ class Executable(Protocol):
 
     Called with the arguments that are no constants, in the function's order, each contiguous in its physical order; with
     a contiguous tensor for each result of the function (checks included), to be written; and the values of the symbols.
-    For a split program (one without a module), outputs is a list of None, to be filled with the results themselves.
+    For a split program (one without a module), inputs are as the caller has them, of any strides, and outputs is a list of
+    None, to be filled with the results themselves.
     """
 
     def __call__(self, inputs: list[torch.Tensor], outputs: list[Any], symbols: list[int]) -> None: ...

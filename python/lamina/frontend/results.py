@@ -48,7 +48,7 @@ class ResultPlan:
             self._numbers[node] = len(self.results)
             if isinstance(fake, torch.Tensor) and fake.layout is torch.strided:
                 strides = tuple(fake.stride()) if strides is None else tuple(strides)
-                permutation, dense = _layout(fake.shape, strides)
+                permutation, dense = layout(fake.shape, strides)
                 self.results.append(Result(to_sizes(fake.shape), to_sizes(strides), fake.dtype, permutation, dense))
             else:
                 permutation = ()
@@ -92,7 +92,7 @@ class ResultPlan:
             steps.append(step[1])
 
 
-def _layout(sizes: Sequence[Any], strides: Sequence[Any]) -> tuple[tuple[int, ...], bool]:
+def layout(sizes: Sequence[Any], strides: Sequence[Any]) -> tuple[tuple[int, ...], bool]:
     """The physical order of dimensions, and whether the strides are those of a dense tensor in that order."""
     order = physical_order(sizes, strides)
     expected: Size = 1

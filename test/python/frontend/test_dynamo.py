@@ -150,6 +150,66 @@ def test_no_fallback():
     assert raised.value.location.startswith(__file__)
 
 
+def _dropouts(x):
+    return F.dropout(F.dropout(x, 0.5) * 2, 0.5), torch.rand(3)
+
+
+def _branches(x):
+    return F.dropout(x.abs(), 0.5) * 3 + F.dropout(F.dropout(x, 0.3) - 1, 0.2), torch.randn(2)
+
+
+@pytest.mark.parametrize("function", [_dropouts, _branches])
+def test_random_numbers_come_in_the_order_of_the_program(function):
+    x = random(4, 5)
+    torch.manual_seed(3)
+    expected = function(x)
+    torch.manual_seed(3)
+    with pytest.warns(UserWarning, match="PyTorch runs it"):
+        got = torch_compile(function, fallback="eager")(x)
+    torch.testing.assert_close(got, expected)
+
+
+SOLVERS = {
+    "inv": lambda x: torch.linalg.inv(x.abs()) * 2,
+    "cholesky": lambda x: torch.linalg.cholesky(x).exp(),
+    "solve": lambda x: torch.linalg.solve(x, x + 1) + torch.linalg.inv(x),
+}
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.filterwarnings("ignore:Lamina cannot compile")
+def test_checks_of_solvers_are_kept(name, ahead):
+    function, good, singular = SOLVERS[name], torch.eye(3) * 4 + 1, -torch.ones(3, 3)
+    if ahead:
+        compiled = lamina.compile(function, (good,), target="reference", fallback="eager")
+    else:
+        compiled = torch_compile(function, fallback="eager")
+    torch.testing.assert_close(compiled(good), function(good))
+    with pytest.raises(torch.linalg.LinAlgError) as expected:
+        function(singular)
+    with pytest.raises(torch.linalg.LinAlgError) as raised:
+        compiled(singular)
+    assert str(raised.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("message", [None, "no: it is not"])
+@pytest.mark.parametrize("ahead", [False, True])
+def test_assertions_of_data(message, ahead):
+    def f(x):
+        torch._assert_async(x.sum() > 0, *([] if message is None else [message]))
+        return x + 1
+
+    good, bad = torch.ones(3), -torch.ones(3)
+    compiled = lamina.compile(f, (good,), target="reference") if ahead else torch_compile(f)
+    torch.testing.assert_close(compiled(good), f(good))
+    with pytest.raises(RuntimeError) as expected:
+        f(bad)
+    with pytest.raises(RuntimeError) as raised:
+        compiled(bad)
+    assert str(raised.value) == str(expected.value)
+
+
 def test_fallback_from_the_environment(monkeypatch):
     monkeypatch.setenv("LAMINA_FALLBACK", "error")
     with pytest.raises(lamina.CompileError):

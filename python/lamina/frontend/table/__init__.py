@@ -16,7 +16,7 @@ import torch
 
 TABLE: dict[torch._ops.OpOverload, Callable[..., Any]] = {}
 
-_FAMILIES = ("elementwise", "shape", "reduction", "pooling", "contraction", "indexing", "creation")
+_FAMILIES = ("elementwise", "shape", "reduction", "pooling", "contraction", "indexing", "creation", "assertions")
 
 
 class Unsupported(Exception):

@@ -254,7 +254,7 @@ def _contiguous_strides(sizes: Sequence[Size]) -> list[Size]:
 def as_strided(
     b: Builder, x: Value, size: Sequence[Size], stride: Sequence[Size], storage_offset: Optional[Size] = None
 ) -> Value:
-    """The operand's storage is taken to be contiguous, which AOTAutograd's graphs ensure by the metas checked here."""
+    """The operand is contiguous and fills its storage as far as it is read: `lamina.frontend.storage` sees to that."""
     if storage_offset in (None, 0) and list(x.sizes) == list(size) and list(stride) == _contiguous_strides(size):
         return x
     flat = b.reshape(x, [_numel(x)])

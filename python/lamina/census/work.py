@@ -87,7 +87,9 @@ def _work(launch: Any, kernels: Mapping[str, Any]) -> LaunchWork:
     elements = [of_map(bounds) for bounds in ir.ArrayAttr(work["elements"])]
     inputs = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))[0]
     # A tensor that is passed twice is read once.
-    seen, read, written = set(), [], []
+    seen: set[Any] = set()
+    read: list[Expr] = []
+    written: list[Expr] = []
     for number, (value, bounds) in enumerate(zip(launch.operands, elements, strict=True)):
         if number < inputs and value in seen:
             continue

@@ -188,7 +188,7 @@ def chip_table(censuses: dict[str, dict[str, Census]]) -> list[str]:
                         f"{max(kernel.shared for kernel in kernels) / 1024:.0f} KiB",
                         sum(bool(kernel.count("tensor")) for kernel in kernels),
                         f"{sum(kernel.code for kernel in kernels) / 1024:.0f} KiB",
-                        f"{census.seconds * 1e3:.3f}",
+                        f"{census.seconds * 1e3:.4f}",
                     ]
                 )
             )

@@ -144,7 +144,6 @@ def test_scans_of_many_dynamic_dimensions() -> None:
         torch.testing.assert_close(program(x), function(x), rtol=0, atol=0)
 
 
-<<<<<<< HEAD
 def flattened(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
     y = x.flatten(1).relu()
     return y @ w, y, x.relu().permute(0, 2, 3, 1).reshape(4, -1) @ v
@@ -186,7 +185,8 @@ def test_training_of_the_head_of_a_network(count: int, dynamic: bool) -> None:
     torch.testing.assert_close(y.grad, x.grad, rtol=1e-4, atol=1e-5)
     for mine, theirs in zip(other.parameters(), model.parameters(), strict=True):
         torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-4, atol=1e-5)
-=======
+
+
 ADDRESSED = {
     "a strided argument": (lambda x: x.as_strided((6,), (1,), 0) * 2, lambda: torch.arange(6.0)[::2]),
     "an argument with an offset": (lambda x: x.as_strided((2, 2), (2, 1)) * 2, lambda: torch.arange(9.0)[3:]),
@@ -235,4 +235,3 @@ def test_as_strided_of_an_argument_that_starts_elsewhere_later():
     torch.testing.assert_close(compiled(torch.arange(6.0)), f(torch.arange(6.0)))
     with pytest.raises(ValueError, match="does not start where its storage does"):
         compiled(torch.arange(9.0)[3:])
->>>>>>> fix2

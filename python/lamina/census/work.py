@@ -88,8 +88,8 @@ def _work(launch: Any, kernels: Mapping[str, Any]) -> LaunchWork:
     inputs = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))[0]
     # A tensor that is passed twice is read once.
     seen: set[Any] = set()
-    read: list[Any] = []
-    written: list[Any] = []
+    read: list[Expr] = []
+    written: list[Expr] = []
     for number, (value, bounds) in enumerate(zip(launch.operands, elements, strict=True)):
         if number < inputs and value in seen:
             continue

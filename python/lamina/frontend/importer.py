@@ -107,13 +107,10 @@ def unsupported_reason(node: torch.fx.Node, known: Reasons) -> Optional[str]:
         return None
     if node.target in IGNORED:
         return None
-<<<<<<< HEAD
     if (kernel := kernel_of(node)) is not None:
         return f"it launches the Triton kernel {kernel}, which is not compiled with the rest of a program yet"
-=======
     if node.meta.get(REASON) is not None:
         return str(node.meta[REASON])
->>>>>>> fix2
     if lookup(node.target) is None:
         return "the operator is not in the importer's table"
     inputs = node.all_input_nodes

@@ -194,7 +194,10 @@ ADDRESSED = {
     "more than the argument": (lambda x: x.as_strided((6,), (1,)) * 2, lambda: torch.arange(9.0)[:4]),
     "a transposed result": (lambda x: (x.t() + 1).as_strided((6,), (1,)), lambda: torch.arange(6.0).view(2, 3)),
     "a slice": (lambda x: x[:, :2].as_strided((4,), (1,)) + 1, lambda: torch.arange(12.0).view(3, 4)),
-    "a slice of a result": (lambda x: (x + 1)[1:, 2:].as_strided((2, 2), (2, 1)), lambda: torch.arange(12.0).view(3, 4)),
+    "a slice of a result": (
+        lambda x: (x + 1)[1:, 2:].as_strided((2, 2), (2, 1)),
+        lambda: torch.arange(12.0).view(3, 4),
+    ),
     "a piece of a result": (lambda x: (x + 1).split(2)[1].as_strided((5,), (1,), 2), lambda: torch.arange(12.0)),
     "a transposed argument": (lambda x: x.as_strided((4,), (2,), 1) * 2, lambda: torch.arange(12.0).view(3, 4).t()),
     "beside an eager call": (
@@ -206,7 +209,10 @@ ADDRESSED = {
         lambda x: x.as_strided((3,), (2,), 1).fill_(5.0),
         lambda: torch.arange(12.0).view(3, 4).t(),
     ),
-    "a write into a slice": (lambda x: x.as_strided((2,), (4,), 1).fill_(5.0), lambda: torch.arange(12.0).view(3, 4)[:, :2]),
+    "a write into a slice": (
+        lambda x: x.as_strided((2,), (4,), 1).fill_(5.0),
+        lambda: torch.arange(12.0).view(3, 4)[:, :2],
+    ),
 }
 
 

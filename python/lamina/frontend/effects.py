@@ -54,9 +54,10 @@ def erase_tokens(graph_module: torch.fx.GraphModule) -> None:
             else:
                 user.replace_all_uses_with(plain)
                 graph.erase_node(user)
+    gone = set(tokens)
     for token in tokens:
         for user in list(token.users):
-            user.args = torch.fx.node.map_arg(user.args, lambda node: None if node is token else node)
+            user.args = torch.fx.node.map_arg(user.args, lambda node: None if node in gone else node)
     for token in tokens:
         if token.op == "placeholder":
             token.meta = {**token.meta, "val": None}

@@ -227,9 +227,9 @@ def _closure(nodes: Sequence[torch.fx.Node]) -> list[torch.fx.Node]:
 
 
 def _is_late(node: torch.fx.Node) -> bool:
-    """Whether a size is known only when the program has run that far."""
+    """Whether a size, or what is computed from sizes, is known only when the program has run that far."""
     value = node.meta["val"]
-    return isinstance(value, torch.SymInt) and is_unbacked(to_size(value))
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) and is_unbacked(value.node.expr)
 
 
 def _evaluated(value: Any, environment: Mapping[sympy.Symbol, int]) -> Any:

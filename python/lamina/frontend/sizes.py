@@ -78,7 +78,7 @@ def same_sizes(a: Sequence[Size], b: Sequence[Size]) -> bool:
 
 def is_unbacked(size: Size) -> bool:
     """Whether a size depends on data, so that only running the program gives it."""
-    return isinstance(size, sympy.Expr) and any(symbol_is_type(s, SymT.UNBACKED_INT) for s in size.free_symbols)
+    return isinstance(size, sympy.Basic) and any(symbol_is_type(s, SymT.UNBACKED_INT) for s in size.free_symbols)
 
 
 class SymbolTable:

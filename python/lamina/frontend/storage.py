@@ -103,7 +103,8 @@ def _within(first: Size, sizes: Sequence[Size], strides: Sequence[Size], count: 
 def _check_write(node: torch.fx.Node) -> None:
     """Writes beyond the elements of a tensor are lost, as the graph returns these alone."""
     fake = node.args[0].meta["val"]  # type: ignore[union-attr]
-    size, stride, offset = (list(node.args[2]), list(node.args[3]), node.args[4])  # type: ignore[arg-type]
+    arguments: Any = node.args
+    size, stride, offset = list(arguments[2]), list(arguments[3]), arguments[4]
     numbers = [*size, *stride, offset, *fake.shape, *fake.stride(), fake.storage_offset()]
     if all(isinstance(number, int) for number in numbers):
         extent = 1 + max(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any, Optional
@@ -64,10 +66,13 @@ def compile(
 
 
 def signature_of(model: Callable[..., Any]) -> Optional[inspect.Signature]:
-    """The signature of a model; None of a program of torch.export, which keeps none."""
+    """The signature of a model; None of what has none: a program of torch.export, a function written in C."""
     if isinstance(model, torch.export.ExportedProgram):
         return None
-    return inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
+    try:
+        return inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
+    except ValueError:
+        return None
 
 
 def capture(model: Callable[..., Any], args: tuple, kwargs: Optional[dict[str, Any]], dynamic_shapes: Any):
@@ -75,15 +80,30 @@ def capture(model: Callable[..., Any], args: tuple, kwargs: Optional[dict[str, A
     if isinstance(model, torch.export.ExportedProgram):
         captured = model
     else:
-        module = model if isinstance(model, torch.nn.Module) else torch.nn.Module()
-        if module is not model:
-            module.forward = model
+        module = model if isinstance(model, torch.nn.Module) else _Function(model)
         with timed(log, "capture"), captured_kernels():
             captured = _export(module, args, kwargs, dynamic_shapes)
     with timed(log, "decomposition"), warnings.catch_warnings(), captured_kernels():
         # torch.export copies its own tree specs in a way that it warns of.
         warnings.filterwarnings("ignore", message=r"`isinstance\(treespec, LeafSpec\)`", category=FutureWarning)
         return captured, captured.run_decompositions(decompositions(), decompose_custom_triton_ops=True)
+
+
+class _Function(torch.nn.Module):
+    """A callable as a module; torch.export takes functions in Python alone, so that others are called by one."""
+
+    def __init__(self, function: Callable[..., Any]):
+        super().__init__()
+        if isinstance(function, (types.FunctionType, types.MethodType, functools.partial)) and signature_of(function):
+            self.forward = function
+            return
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+        if signature := signature_of(function):
+            forward.__signature__ = signature  # type: ignore[attr-defined]
+        self.forward = forward
 
 
 def _export(module: torch.nn.Module, args: tuple, kwargs: Optional[dict[str, Any]], dynamic_shapes: Any):

@@ -15,6 +15,7 @@ from torch.utils._sympy.functions import Max
 from .importer import physical_order
 from .program import Result, Returned, ViewStep
 from .sizes import Size, is_unbacked, to_size, to_sizes
+from .strides import EagerStrides
 
 Place = tuple[str, Union[int, str]]
 """A tensor that exists before the call: ("input", leaf) or ("tensor", key)."""
@@ -40,6 +41,7 @@ class ResultPlan:
         self.results: list[Result] = []
         self.nodes: list[tuple[torch.fx.Node, tuple[int, ...]]] = []
         self._numbers: dict[torch.fx.Node, int] = {}
+        self._strides: Optional[EagerStrides] = None
 
     def result(self, node: torch.fx.Node, strides: Optional[Sequence[Any]] = None) -> int:
         """The number of the function's result that is this node's value, in memory of eager's strides."""
@@ -47,7 +49,7 @@ class ResultPlan:
             fake = node.meta["val"]
             self._numbers[node] = len(self.results)
             if isinstance(fake, torch.Tensor) and fake.layout is torch.strided:
-                strides = tuple(fake.stride()) if strides is None else tuple(strides)
+                strides = self._eager_strides(node, strides)
                 permutation, dense = layout(fake.shape, strides)
                 self.results.append(Result(to_sizes(fake.shape), to_sizes(strides), fake.dtype, permutation, dense))
             else:
@@ -55,6 +57,11 @@ class ResultPlan:
                 self.results.append(Result((), (), None, ()))
             self.nodes.append((node, permutation))
         return self._numbers[node]
+
+    def _eager_strides(self, node: torch.fx.Node, captured: Optional[Sequence[Any]]) -> tuple[Any, ...]:
+        if self._strides is None:
+            self._strides = EagerStrides(node.graph)
+        return self._strides.of(node, captured)
 
     def returned(self, node: Any, strides: Optional[Sequence[Any]] = None) -> Returned:
         """How a tensor, size or plain value gets to the user."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 
 import pytest
 import torch
 import torch.nn.functional as F
-from programs import compile_and_compare
+from programs import compare, compile_and_compare, torch_compile
 from torch import nn
 from torch.export import Dim
 
@@ -204,6 +206,46 @@ def test_size_that_is_only_a_multiple():
     compile_and_compare(lambda x: x.view(2, -1).sum(0), random(6), calls=calls, dynamic_shapes=({0: 2 * half},))
 
 
+class Scale:
+    def __init__(self, factor: float):
+        self.factor = factor
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.factor
+
+    def twice(self, x: torch.Tensor) -> torch.Tensor:
+        return self(self(x))
+
+
+CALLABLES = {
+    "mm": (torch.mm, random(3, 4), random(4, 2)),
+    "exp": (torch.exp, random(3, 4)),
+    "gelu": (F.gelu, random(3, 4)),
+    "log1p": (torch.log1p, random(3, 4).abs()),
+    "partial of a builtin": (functools.partial(torch.sum, dim=1), random(3, 4)),
+    "method of a class": (torch.Tensor.add, random(3, 4), random(3, 4)),
+    "operator": (operator.matmul, random(3, 4), random(4, 2)),
+    "overload": (torch.ops.aten.mm.default, random(3, 4), random(4, 2)),
+    "partial": (functools.partial(torch.add, alpha=3), random(3, 4), random(3, 4)),
+    "partial of a function": (functools.partial(F.softmax, dim=-1), random(3, 4)),
+    "object": (Scale(2.0), random(3, 4)),
+    "bound method": (Scale(2.0).twice, random(3, 4)),
+    "lambda": (lambda x: x + 1, random(3, 4)),
+}
+
+
+@pytest.mark.parametrize("case", CALLABLES)
+def test_any_callable_is_a_model(case):
+    function, *arguments = CALLABLES[case]
+    compile_and_compare(function, *arguments)
+
+
+def test_arguments_of_a_builtin_are_counted():
+    program = lamina.compile(torch.mm, (random(3, 4), random(4, 2)), target="reference")
+    with pytest.raises(TypeError, match=r"expected 2 arguments by position.*got 1"):
+        program(random(3, 4))
+
+
 # ---- memory order
 
 
@@ -213,6 +255,33 @@ def test_strides_of_results_are_eagers():
         return y.t() + 1, (y + 1).permute(1, 0), y[:, ::2].contiguous(), (y * 3)[:, 1:]
 
     compile_and_compare(f, random(4, 6))
+
+
+def heads(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.einsum("bhik,bhkj->bihj", x, y)
+
+
+SIZES_OF_ONE = {
+    "einsum": (heads, random(1, 3, 20, 16), random(1, 3, 16, 24)),
+    "operators after it": (lambda x, y: torch.relu(heads(x, y) + 1), random(1, 3, 20, 16), random(1, 3, 16, 24)),
+    "a view after it": (lambda x, y: (heads(x, y) * 2).transpose(1, 2), random(1, 3, 20, 16), random(1, 3, 16, 24)),
+    "reshape": (lambda x: (x @ x.mT).permute(0, 2, 1, 3).reshape(1, 4, 1, -1), random(1, 3, 4, 5)),
+    "keepdim": (lambda x: x.sum(1, keepdim=True).transpose(0, 1), random(3, 2)),
+    "unsqueeze": (lambda x: torch.relu(x.unsqueeze(0).permute(2, 0, 1)), random(3, 1)),
+    "softmax": (lambda x, y: torch.softmax(heads(x, y), -1), random(1, 3, 20, 16), random(1, 3, 16, 24)),
+    "convolution": (
+        lambda x: F.conv2d(x, torch.ones(1, 3, 1, 1)),
+        random(1, 3, 5, 5).to(memory_format=torch.channels_last),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SIZES_OF_ONE)
+def test_strides_of_sizes_of_one_are_eagers(case):
+    function, *arguments = SIZES_OF_ONE[case]
+    compile_and_compare(function, *arguments)
+    torch._dynamo.reset()
+    compare(torch_compile(function)(*arguments), function(*arguments))
 
 
 def test_expanded_result():

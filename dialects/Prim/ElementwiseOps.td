@@ -33,6 +33,7 @@ def Prim_AsinhOp : Prim_FloatUnaryOp<"asinh", "inverse hyperbolic sine">;
 def Prim_AcoshOp : Prim_FloatUnaryOp<"acosh", "inverse hyperbolic cosine">;
 def Prim_AtanhOp : Prim_FloatUnaryOp<"atanh", "inverse hyperbolic tangent">;
 def Prim_ErfOp   : Prim_FloatUnaryOp<"erf", "error function">;
+def Prim_ErfcOp  : Prim_FloatUnaryOp<"erfc", "complementary error function, 1 - erf(x) without cancellation">;
 def Prim_CeilOp  : Prim_FloatUnaryOp<"ceil", "least integer not below x">;
 def Prim_FloorOp : Prim_FloatUnaryOp<"floor", "greatest integer not above x">;
 def Prim_RoundOp : Prim_FloatUnaryOp<"round", "nearest integer, ties to even">;

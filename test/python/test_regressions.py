@@ -241,3 +241,166 @@ def test_as_strided_of_an_argument_that_starts_elsewhere_later():
     torch.testing.assert_close(compiled(torch.arange(6.0)), f(torch.arange(6.0)))
     with pytest.raises(ValueError, match="does not start where its storage does"):
         compiled(torch.arange(9.0)[3:])
+
+
+HALF, INF, NAN = torch.float16, float("inf"), float("nan")
+WIDE = torch.tensor([70000, 3, 2049, -70000])
+MIXED = {
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "floor_divide": torch.floor_divide,
+    "fmod": torch.fmod,
+    "remainder": torch.remainder,
+    "xlogy": torch.xlogy,
+    "pow": torch.pow,
+    "floor": lambda a, b: torch.div(a, b, rounding_mode="floor"),
+    "trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+    "where": lambda a, b: torch.where(a > 1, a, b),
+    "maximum": torch.maximum,
+    "fmax": torch.fmax,
+    "copysign": torch.copysign,
+    "hypot": torch.hypot,
+    "greater": torch.gt,
+    "scaled": lambda a, b: torch.add(a, b, alpha=2),
+    "from": torch.rsub,
+    "addcmul": lambda a, b: torch.addcmul(a, b, a),
+}
+
+
+def compiled_anew(function, *args):
+    torch._dynamo.reset()
+    return torch.compile(function, backend="lamina")(*args)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_integers_are_rounded_to_16_bits_as_in_eager(dtype):
+    x = torch.tensor([0.5, 2, 1, 3], dtype=dtype)
+    kinds = {"tensor": (x, WIDE), "one": (x, WIDE[:1]), "0-d": (x, WIDE[0]), "first": (WIDE, x), "first 0-d": (WIDE[0], x)}
+
+    def all_of(a, b):
+        return [function(a, b) for function in MIXED.values()]
+
+    for kind, args in kinds.items():
+        for name, got, expected in zip(MIXED, compiled_anew(all_of, *args), all_of(*args)):
+            assert got.dtype == expected.dtype
+            # one rounding of the function itself may differ
+            torch.testing.assert_close(
+                got, expected, equal_nan=True, rtol=2e-3 if dtype is HALF else 1e-2, atol=1e-7, msg=lambda m: f"{name} {kind}: {m}"
+            )
+
+
+@pytest.mark.parametrize(
+    "x, exponent",
+    [
+        (torch.tensor(1e-30), torch.tensor(140)),
+        (torch.tensor(0.0), torch.tensor(1000)),
+        (torch.tensor([1e-38, 3e-39, 0.0, 1.5]), torch.tensor([200, -8, 5000, -5000])),
+        (torch.tensor([1e-300, 1e300, 3.0, 7.0], dtype=torch.float64), torch.tensor([1100, -2050, -1075, -3000])),
+        (torch.tensor([1e-3, 6e4], dtype=HALF), torch.tensor([20, -20], dtype=torch.int8)),
+        (torch.tensor([2, 3]), torch.tensor([140, -1])),
+        (torch.tensor([1e-30, 2.0]), torch.tensor([140.0, 0.5])),
+    ],
+)
+def test_ldexp(x, exponent):
+    expected = torch.ldexp(x, exponent)
+    torch.testing.assert_close(compiled_anew(torch.ldexp, x, exponent), expected, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [HALF, torch.bfloat16, torch.float32])
+def test_roots_of_negative_zero_and_infinity(dtype):
+    x = torch.tensor([-INF, -0.0, 0.0, INF, 4.0, NAN, -1.0], dtype=dtype)
+
+    def f(x):
+        return x**0.5, x**-0.5
+
+    for got, expected in zip(compiled_anew(f, x), f(x)):
+        torch.testing.assert_close(got, expected, equal_nan=True)
+        assert torch.equal(got.signbit() & ~got.isnan(), expected.signbit() & ~expected.isnan())
+
+
+@pytest.mark.parametrize("padding", [(2, 2, 0, 1), (3, 2, 1, 1), (2, 1, 1, 2), (3, 1, 1, 2)])
+@pytest.mark.parametrize("values", ["-inf", "nan"])
+def test_windows_of_infinities_and_nan(padding, values):
+    x = torch.full((1, 2, 6, 5), -INF)
+    if values == "nan":
+        x[0, 0, 1, 1] = x[0, 0, 0, 0] = x[0, 1, 4, 4] = NAN
+        x[0, 1, 2, 2] = 3
+
+    def f(x):
+        values, indices = torch.nn.functional.max_pool2d(x, *padding, return_indices=True)
+        return values, indices
+
+    (got, got_indices), (expected, indices) = compiled_anew(f, x), f(x)
+    torch.testing.assert_close(got, expected, equal_nan=True)
+    assert torch.equal(got_indices, indices)
+    mine, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
+    compiled_anew(lambda x: f(x)[0] * 2, mine).sum().backward()
+    f(theirs)[0].mul(2).sum().backward()
+    assert torch.equal(mine.grad, theirs.grad)
+
+
+def test_the_zero_of_an_extreme_is_the_element_at_its_index():
+    def f(x):
+        return [*x.max(1), *x.min(1), *x.cummax(1), *x.cummin(1)]
+
+    x = torch.tensor([[0.0, -0.0, 0.0], [-0.0, 0.0, -0.0], [NAN, 0.0, 1.0], [1.0, NAN, 2.0]])
+    for got, expected in zip(compiled_anew(f, x), f(x)):
+        torch.testing.assert_close(got, expected, equal_nan=True)
+        if got.is_floating_point():
+            assert torch.equal(got.signbit() & ~got.isnan(), expected.signbit() & ~expected.isnan())
+
+
+def test_negatives_of_memory():
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    with pytest.warns(UserWarning, match="Lamina cannot compile"):
+        torch.testing.assert_close(compiled_anew(lambda z: z.conj().imag * 2, z), z.conj().imag * 2)
+    x = torch._neg_view(torch.arange(4.0))
+    torch.testing.assert_close(compiled_anew(lambda x: x * 2 + 1, x), x * 2 + 1)
+    program = lamina.compile(lambda x: x * 2 + 1, (torch.arange(4.0),))
+    torch.testing.assert_close(program(x), x * 2 + 1)
+
+
+TRUTHS = torch.tensor([True, False])
+WRONG = {
+    "max of nothing": (torch.max, torch.empty(0)),
+    "min of nothing": (torch.min, torch.empty(0, 3)),
+    "full of bytes": (lambda x: torch.full_like(x, 300), torch.ones(2, dtype=torch.int8)),
+    "fill of bytes": (lambda x: x.clone().fill_(300), torch.ones(2, dtype=torch.int8)),
+    "fill of halves": (lambda x: x.clone().fill_(1e6), torch.ones(2, dtype=HALF)),
+    "fill of NaN": (lambda x: torch.full_like(x, NAN), torch.ones(2, dtype=torch.int32)),
+    "masked fill": (lambda x: x.masked_fill(x > 0, 1e6), torch.ones(2, dtype=HALF)),
+    "frac": (torch.frac, torch.ones(2, dtype=torch.int64)),
+    "floor": (torch.floor, TRUTHS),
+    "ceil": (torch.ceil, TRUTHS),
+    "round": (torch.round, TRUTHS),
+    "trunc": (torch.trunc, TRUTHS),
+    "abs": (torch.abs, TRUTHS),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.filterwarnings("ignore:Lamina cannot compile")
+def test_errors_of_eager_are_raised(name):
+    function, x = WRONG[name]
+    with pytest.raises(Exception) as expected:
+        function(x)
+    with pytest.raises(Exception) as raised:
+        compiled_anew(lambda x: function(x), x)
+    assert str(expected.value) in str(raised.value)
+
+
+@pytest.mark.parametrize("value, dtype", [(-1, torch.uint8), (INF, HALF), (1.5, torch.int8), (300, torch.bool)])
+def test_numbers_that_fill_a_tensor(value, dtype):
+    x = torch.zeros(3, dtype=dtype)
+    assert torch.equal(compiled_anew(lambda x: torch.full_like(x, value), x), torch.full_like(x, value))
+
+
+def test_wrong_arguments_of_compile():
+    for target in (None, 3):
+        with pytest.raises(TypeError, match="target"):
+            lamina.compile(torch.sin, (torch.ones(2),), target=target)
+    for args in (None, torch.ones(2)):
+        with pytest.raises(TypeError, match="tuple"):
+            lamina.compile(torch.sin, args)

@@ -201,6 +201,7 @@ const llvm::StringMap<Row> &getTable() {
       {"acosh", costly<math::AcoshOp>()},
       {"atanh", costly<math::AtanhOp>()},
       {"erf", costly<math::ErfOp>()},
+      {"erfc", costly<math::ErfcOp>()},
       {"ceil", cheap<math::CeilOp>()},
       {"floor", cheap<math::FloorOp>()},
       {"round", cheap<math::RoundEvenOp>()},

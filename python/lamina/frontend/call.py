@@ -355,6 +355,7 @@ def generate(program: Program, executable: Executable, guard: bool = True) -> Ca
         boolean=torch.bool,
         strided=torch.strided,
         execute=executable,
+        plain=_plain,
         explain=functools.partial(explain, program),
         fail=_fail,
         misplaced=_misplaced,
@@ -366,7 +367,7 @@ def generate(program: Program, executable: Executable, guard: bool = True) -> Ca
     if guard:
         _emit_guards(source, program)
     _emit_symbols(source, program, guard)
-    _emit_inputs(source, program)
+    _emit_inputs(source, program, guard)
     _emit_results(source, program)
     _emit_run(source, program)
     _emit_mutations(source, program)
@@ -465,7 +466,12 @@ def _solved(source: _Source, symbol: sympy.Symbol, places, known: set) -> str:
     raise CompileError(f"the size symbol {symbol} cannot be found from the sizes of the arguments")
 
 
-def _emit_inputs(source: _Source, program: Program) -> None:
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor in contiguous memory that holds its elements, not their negatives."""
+    return tensor.resolve_neg().contiguous()
+
+
+def _emit_inputs(source: _Source, program: Program, guard: bool) -> None:
     arguments = [a for a in program.arguments if a.constant is None]
     for number, (argument, where) in enumerate(zip(arguments, program.sources)):
         name = f"a{where}" if isinstance(where, int) else source.bind("w", program.tensors[where])
@@ -478,7 +484,12 @@ def _emit_inputs(source: _Source, program: Program) -> None:
         if permuted:
             source.emit(f"i{number} = {name}.permute({argument.permutation})")
             name = f"i{number}"
-        source.emit(f"i{number} = {name} if {name}.is_contiguous() else {name}.contiguous()")
+        # A tensor may be a view whose memory holds the negatives of its elements; a graph's arguments say so themselves.
+        fake = argument.node.meta.get("val")
+        if isinstance(where, int) and (guard or (isinstance(fake, torch.Tensor) and fake.is_neg())):
+            source.emit(f"i{number} = {name} if {name}.is_contiguous() and not {name}.is_neg() else plain({name})")
+        else:
+            source.emit(f"i{number} = {name} if {name}.is_contiguous() else {name}.contiguous()")
 
 
 def _emit_results(source: _Source, program: Program) -> None:

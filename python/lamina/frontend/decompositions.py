@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 
 import torch
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 from torch._decomp import core_aten_decompositions, decomposition_table
 
 from .table import TABLE
@@ -30,7 +31,6 @@ _EXTRA = (
     aten.dist.default,
     aten.grid_sampler_2d.default,
     aten.hypot.default,
-    aten.ldexp.Tensor,
     aten.linalg_vector_norm.default,
     aten.max_pool2d_with_indices_backward.default,
     aten.narrow_copy.default,
@@ -65,6 +65,35 @@ def _not_of_bytes(function: Callable) -> Callable:
     return decompose
 
 
+_ROUNDED_FIRST = (
+    aten.addcdiv.default,
+    aten.addcmul.default,
+    aten.hypot.default,
+    aten.special_xlog1py.default,
+    aten.xlogy.Tensor,
+)
+"""Decompositions that compute in f32 with operands that eager first rounds to the 16 bits of the result."""
+
+
+def _rounded_first(function: Callable) -> Callable:
+    def decompose(*args, **kwargs):
+        dtype = elementwise_dtypes(*args, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.NO_OPMATH)[1]
+        if dtype in (torch.float16, torch.bfloat16):
+            args = tuple(x.to(dtype) if isinstance(x, torch.Tensor) else x for x in args)
+        return function(*args, **kwargs)
+
+    return decompose
+
+
+def _not_of_integers(function: Callable) -> Callable:
+    """A decomposition that computes what is an error in eager."""
+
+    def decompose(x, *args, **kwargs):
+        return function(x, *args, **kwargs) if x.dtype.is_floating_point else NotImplemented
+
+    return decompose
+
+
 @functools.cache
 def decompositions() -> dict[torch._ops.OpOverload, Callable]:
     """ATen overload -> decomposition."""
@@ -73,4 +102,7 @@ def decompositions() -> dict[torch._ops.OpOverload, Callable]:
         table[op] = decomposition_table[op]
     for op in _NOT_OF_BYTES:
         table[op] = _not_of_bytes(table[op])
+    for op in _ROUNDED_FIRST:
+        table[op] = _rounded_first(table[op])
+    table[aten.frac.default] = _not_of_integers(table[aten.frac.default])
     return {op: function for op, function in table.items() if op not in TABLE}

@@ -53,11 +53,15 @@ def compile(
         fallback: "error" to raise CompileError for what cannot be compiled, "eager" to let PyTorch run it.
 
     Returns:
-        An object that is called as the model is.
+        An object that is called as the model is. It computes no gradients: its results never require them.
 
     Raises:
         CompileError: naming the user's line, the op and what to do.
     """
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"args is a {type(args).__name__}, expected a tuple of example arguments, such as (x,)")
+    if not isinstance(target, str):
+        raise TypeError(f'target is a {type(target).__name__}, expected a name such as "cpu"')
     options = Options.of({"target": target, "freeze": freeze, "fallback": fallback})
     captured, exported = capture(model, tuple(args), kwargs, dynamic_shapes)
     with timed(log, "import"):

@@ -136,6 +136,7 @@ UNARY: dict[str, Function] = {
     "acosh": in_float64(np.arccosh),
     "atanh": in_float64(np.arctanh),
     "erf": in_float64(on_scalars(math.erf)),
+    "erfc": in_float64(on_scalars(math.erfc)),
     "ceil": np.ceil,
     "floor": np.floor,
     "round": np.rint,

@@ -10,14 +10,14 @@ import torch
 from ..builder import FLOATS, Builder, Scalar, Value
 from ..sizes import Size
 from . import lowers
-from .elementwise import operand
+from .elementwise import filler, operand
 
 aten = torch.ops.aten
 Fill = Union[Scalar, Size]
 
 
 def _filled(b: Builder, value: Any) -> Value:
-    return operand(b, value, b.out.dtype)
+    return filler(b, value, b.out.dtype)
 
 
 @lowers(aten.full.default)

@@ -37,6 +37,37 @@ def operands(b: Builder, dtype: torch.dtype, *args: Operand) -> list[Value]:
     return [operand(b, x, dtype) for x in args]
 
 
+_C_TYPES = {
+    torch.uint8: "uint8_t",
+    torch.int8: "int8_t",
+    torch.int16: "int16_t",
+    torch.int32: "int",
+    torch.int64: "int64_t",
+    torch.float16: "c10::Half",
+    torch.bfloat16: "c10::BFloat16",
+    torch.float32: "float",
+}
+
+
+def filler(b: Builder, x: Operand, dtype: torch.dtype) -> Value:
+    """An argument that fills a tensor; a number that the dtype cannot hold is an error, as in eager."""
+    if isinstance(x, (bool, int, float)) and dtype in _C_TYPES and _overflows(x, dtype):
+        holds = b.scalar(False, torch.bool)
+        b.check(holds, f"RuntimeError: value cannot be converted to type {_C_TYPES[dtype]} without overflow")
+        x = 0
+    return operand(b, x, dtype)
+
+
+def _overflows(x: Scalar, dtype: torch.dtype) -> bool:
+    """c10::overflows: unsigned types take the negative of what they hold."""
+    if dtype in FLOATS:
+        return math.isfinite(x) and abs(x) > torch.finfo(dtype).max
+    if not math.isfinite(x):
+        return True
+    limits = torch.iinfo(dtype)
+    return abs(x) > limits.max if limits.min == 0 else not limits.min <= x <= limits.max
+
+
 def promoted(*args: Operand) -> torch.dtype:
     """torch's common dtype of the arguments (dimensions count: 0-d tensors and scalars yield to others)."""
     kind = torch._prims_common.ELEMENTWISE_TYPE_PROMOTION_KIND.NO_OPMATH
@@ -63,6 +94,7 @@ UNARY = {
     aten.cos.default: "cos",
     aten.cosh.default: "cosh",
     aten.erf.default: "erf",
+    aten.erfc.default: "erfc",
     aten.exp.default: "exp",
     aten.exp2.default: "exp2",
     aten.expm1.default: "expm1",
@@ -83,15 +115,18 @@ UNARY = {
     aten.trunc.default: "trunc",
 }
 _IDENTITY_ON_INTEGERS = ("ceil", "floor", "round", "trunc")
+_NOT_OF_TRUTHS = (*_IDENTITY_ON_INTEGERS, "abs", "neg")
 
 
 def _unary_row(name: str):
     def lower(b: Builder, x: Value) -> Value:
         dtype = b.out.dtype
+        if x.dtype is torch.bool and name in _NOT_OF_TRUTHS:
+            raise Unsupported(f"{name} of truths, which is an error in eager")
         x = b.convert(x, dtype)
         if dtype not in FLOATS and name in _IDENTITY_ON_INTEGERS:
             return x
-        if dtype is torch.bool and name in ("abs", "sign"):
+        if dtype is torch.bool and name == "sign":
             return x
         if dtype is torch.uint8 and name == "abs":
             return x
@@ -157,11 +192,25 @@ lowers(aten.logical_not.default)(lambda b, x: b.unary("not", truth(b, x)))
 # ---- arithmetic
 
 
+def _opmath_operands(b: Builder, x: Operand, y: Operand, exact: bool) -> list[Value]:
+    """Two operands in the dtype that eager computes in.
+
+    In 16 bits, eager first rounds what is of another dtype to the result's. Where `exact`, its kernel does not round a second
+    operand of one element.
+    """
+    dtype = b.out.dtype
+    if dtype in HALVES:
+        single = not isinstance(y, Value) or all(size == 1 for size in y.sizes)
+        x = operand(b, x, dtype)
+        y = y if exact and single else operand(b, y, dtype)
+    return operands(b, opmath(dtype), x, y)
+
+
 def _arithmetic(b: Builder, name: str, x: Operand, y: Operand) -> Value:
-    """One binary op as eager rounds it: scalars and operands of other dtypes take part unrounded."""
+    """One binary op as eager rounds it."""
     dtype = b.out.dtype
     if dtype in HALVES and not all(isinstance(v, Value) and v.dtype is dtype for v in (x, y)):
-        return b.convert(b.binary(name, *operands(b, torch.float32, x, y)), dtype)
+        return b.convert(b.binary(name, *_opmath_operands(b, x, y, True)), dtype)
     if dtype is torch.bool:
         name = {"add": "or", "mul": "and"}[name]
     return b.binary(name, *operands(b, dtype, x, y))
@@ -173,7 +222,8 @@ def _scaled(b: Builder, name: str, x: Operand, y: Operand, alpha: Scalar) -> Val
     if alpha == 1:
         return _arithmetic(b, name, x, y)
     dtype = opmath(b.out.dtype)
-    x, y, factor = operands(b, dtype, x, y, alpha)
+    x, y = _opmath_operands(b, x, y, True)
+    factor = operand(b, alpha, dtype)
     if dtype is torch.bool:
         return b.binary("or", x, b.binary("and", y, factor))
     return finish(b, b.binary(name, x, b.binary("mul", y, factor)))
@@ -213,7 +263,7 @@ def _opposite_signs(b: Builder, x: Value, y: Value) -> Value:
 
 
 def _floor_divide(b: Builder, x: Operand, y: Operand, dtype: torch.dtype) -> Value:
-    u, v = operands(b, dtype, x, y)
+    u, v = _opmath_operands(b, x, y, True)
     one = b.full(1, u.sizes, dtype)
     if dtype not in FLOATS:
         v = _nonzero_divisor(b, v, y)
@@ -260,7 +310,7 @@ def floor_divide(b: Builder, x: Operand, y: Operand) -> Value:
 @lowers(aten.fmod.Tensor, aten.fmod.Scalar)
 def fmod(b: Builder, x: Operand, y: Operand) -> Value:
     dtype = opmath(b.out.dtype)
-    u, v = operands(b, dtype, x, y)
+    u, v = _opmath_operands(b, x, y, False)
     if dtype not in FLOATS:
         v = _nonzero_divisor(b, v, y)
     return finish(b, b.binary("rem", u, v))
@@ -269,7 +319,7 @@ def fmod(b: Builder, x: Operand, y: Operand) -> Value:
 @lowers(aten.remainder.Tensor, aten.remainder.Scalar, aten.remainder.Scalar_Tensor)
 def remainder(b: Builder, x: Operand, y: Operand) -> Value:
     dtype = opmath(b.out.dtype)
-    u, v = operands(b, dtype, x, y)
+    u, v = _opmath_operands(b, x, y, False)
     if dtype not in FLOATS:
         v = _nonzero_divisor(b, v, y)
     rem = b.binary("rem", u, v)
@@ -295,6 +345,28 @@ def pow_scalar(b: Builder, x: Scalar, y: Value) -> Value:
     return b.binary("pow", *operands(b, b.out.dtype, x, y))
 
 
+@lowers(aten.ldexp.Tensor)
+def ldexp(b: Builder, x: Value, exponent: Value) -> Value:
+    """x * 2^exponent, rounded once if x is a float and the exponent an integer; else eager rounds the power as well."""
+    dtype = b.out.dtype
+    if x.dtype not in FLOATS or exponent.dtype in FLOATS:
+        power_dtype = exponent.dtype if exponent.dtype in FLOATS else torch.float32
+        power = b.binary("pow", b.full(2.0, exponent.sizes, power_dtype), b.convert(exponent, power_dtype))
+        return finish(b, b.binary("mul", *_opmath_operands(b, x, power, True)))
+    if exponent.dtype is torch.bool:
+        raise Unsupported("an exponent that is a truth, which is an error in eager")
+    wide, rest = operand(b, x, torch.float64), operand(b, exponent, torch.int64)
+    # Two steps take any number to a limit. Those down leave 53 bits, so that only the last product rounds.
+    for _ in range(2):
+        for comparison, limit, step in (("gt", 1023, 1023), ("lt", -1022, 53 - 1022)):
+            beyond = b.with_scalar(comparison, rest, limit)
+            wide = b.select(beyond, b.with_scalar("mul", wide, 2.0**step), wide)
+            rest = b.select(beyond, b.with_scalar("sub", rest, step), rest)
+    rest = b.with_scalar("max", b.with_scalar("min", rest, 1023), -1022)
+    power = b.bitcast(b.with_scalar("shl", b.with_scalar("add", rest, 1023), 52), torch.float64)
+    return finish(b, b.binary("mul", wide, power))
+
+
 @lowers(aten.pow.Tensor_Scalar)
 def power(b: Builder, x: Value, exponent: Scalar) -> Value:
     """ATen replaces these exponents by products and roots (pow_tensor_scalar_optimized_kernel)."""
@@ -309,10 +381,12 @@ def power(b: Builder, x: Value, exponent: Scalar) -> Value:
         square = b.binary("mul", u, u)
         return square if exponent == 2 else b.binary("mul", square, u)
     if dtype in FLOATS:
-        if exponent == 0.5:
-            return b.unary("sqrt", u)
-        if exponent == -0.5:
-            return b.unary("rsqrt", u)
+        if exponent in (0.5, -0.5):
+            if dtype is torch.float16:
+                # eager calls pow, to which -0 is 0 and -inf is inf
+                infinity = b.full(math.inf, u.sizes, dtype)
+                u = b.select(b.with_scalar("eq", u, -math.inf), infinity, b.with_scalar("add", u, 0.0))
+            return b.unary("sqrt" if exponent > 0 else "rsqrt", u)
         wide = b.convert(u, opmath(dtype))
         one = b.full(1.0, wide.sizes, wide.dtype)
         if exponent == -1:
@@ -438,8 +512,7 @@ def where(b: Builder, condition: Value, x: Operand, y: Operand) -> Value:
 
 @lowers(aten.masked_fill.Scalar, aten.masked_fill.Tensor)
 def masked_fill(b: Builder, x: Value, mask: Value, value: Operand) -> Value:
-    filler, x = operands(b, b.out.dtype, value, x)
-    return b.select(truth(b, mask), filler, x)
+    return b.select(truth(b, mask), filler(b, value, b.out.dtype), operand(b, x, b.out.dtype))
 
 
 @lowers(aten.clamp.default, aten.clamp.Tensor)
@@ -564,12 +637,6 @@ def elu(b: Builder, x: Value, alpha: Scalar = 1, scale: Scalar = 1, input_scale:
     positive = b.with_scalar("mul", wide, scale)
     negative = b.with_scalar("mul", b.unary("expm1", b.with_scalar("mul", wide, input_scale)), alpha * scale)
     return finish(b, b.select(b.with_scalar("gt", wide, 0), positive, negative))
-
-
-@lowers(aten.erfc.default)
-def erfc(b: Builder, x: Value) -> Value:
-    wide = operand(b, x, opmath(b.out.dtype))
-    return finish(b, b.binary("sub", b.full(1.0, wide.sizes, wide.dtype), b.unary("erf", wide)))
 
 
 # ---- conversions and copies

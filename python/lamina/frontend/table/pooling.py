@@ -75,7 +75,7 @@ def _max_pool(b: Builder, x: Value, windows: _Windows) -> tuple[Value, Value]:
 
 
 def _arg_windows(b: Builder, x: Value, w: _Windows) -> Value:
-    """The flat index, within the pooled dimensions, of each window's first largest element."""
+    """The flat index, within the pooled dimensions, of each window's first largest element, or of its last NaN."""
     lowest = -math.inf if x.dtype in FLOATS else torch.iinfo(x.dtype).min
     padded = b.pad(x, lowest, [0] * w.lead + w.low, [0] * w.lead + w.high)
     # windows' elements as dimensions of their own: out..., then kernel...
@@ -88,14 +88,32 @@ def _arg_windows(b: Builder, x: Value, w: _Windows) -> Value:
     total = math.prod(w.kernel)
     read = b.reshape(read, [*w.out, total, *x.sizes[: w.lead]])
     arg = b.arg_reduce(read, "max", w.count)
+    if x.dtype in FLOATS:
+        number = b.iota(read.sizes, w.count)
+        none = b.full(-1, read.sizes, torch.int64)
+        last = b.reduce(b.select(b.compare("ne", read, read), number, none), "max", [w.count])
+        arg = b.select(b.with_scalar("ge", last, 0), last, arg)
     arg = b.transpose(arg, [*range(w.count, arg.rank), *range(w.count)])
     flat, rest = b.full(0, arg.sizes, torch.int64), arg
-    step: Size = 1
+    places: dict[int, Value] = {}
+    outside = b.full(False, arg.sizes, torch.bool)
     for k in reversed(range(w.count)):
         inner = b.with_scalar("rem", rest, w.kernel[k])
         rest = b.with_scalar("div", rest, w.kernel[k])
         start = b.broadcast_in_dim(w.starts(b, k), arg.sizes, [w.lead + k])
-        place = b.binary("add", start, b.with_scalar("mul", inner, w.dilation[k]))
+        places[k] = b.binary("add", start, b.with_scalar("mul", inner, w.dilation[k]))
+        if w.low[k]:
+            outside = b.binary("or", outside, b.with_scalar("lt", places[k], 0))
+    step: Size = 1
+    for k in reversed(range(w.count)):
+        place = places[k]
+        if any(w.low):
+            # Padding comes first only where no element is above it: the first one is the largest then.
+            start = b.broadcast_in_dim(w.starts(b, k), arg.sizes, [w.lead + k])
+            period = w.dilation[k]
+            inside = b.with_scalar("rem", b.with_scalar("add", b.with_scalar("rem", start, period), period), period)
+            inside = b.select(b.with_scalar("lt", start, 0), inside, start)
+            place = b.select(outside, inside, place)
         factor = (
             b.full(step, arg.sizes, torch.int64)
             if isinstance(step, int)

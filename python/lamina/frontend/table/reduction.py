@@ -79,13 +79,22 @@ def amin(b: Builder, x: Value, dim: Dims = (), keepdim: bool = False) -> Value:
     return _extreme(b, "min", x, wrap_all(dim, x.rank), keepdim)
 
 
+def _check_not_empty(b: Builder, x: Value, name: str) -> None:
+    message = f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the"
+    b.check(b.with_scalar("ne", b.size(product(x.sizes)), 0), f"RuntimeError: {message} 'dim' argument.")
+
+
 @lowers(aten.max.default)
 def max(b: Builder, x: Value) -> Value:
+    if not b.bounds.is_at_most(1, product(x.sizes)):
+        _check_not_empty(b, x, "max")
     return _extreme(b, "max", x, range(x.rank), False)
 
 
 @lowers(aten.min.default)
 def min(b: Builder, x: Value) -> Value:
+    if not b.bounds.is_at_most(1, product(x.sizes)):
+        _check_not_empty(b, x, "min")
     return _extreme(b, "min", x, range(x.rank), False)
 
 
@@ -281,7 +290,12 @@ def _with_index(b: Builder, extremum: str, x: Value, dim: int, keepdim: bool) ->
         return x, b.scalar(0, torch.int64)
     dim = wrap(dim, x.rank)
     index = b.arg_reduce(_ordered(b, x), extremum, dim)
-    values = _extreme(b, extremum, x, [dim], False)
+    if x.dtype in FLOATS:
+        # the element itself: the extreme of 0 and -0 may be either
+        places = [index if k == dim else b.iota(index.sizes, k - (k > dim)) for k in range(x.rank)]
+        values = b.gather(x, places, list(range(x.rank)))
+    else:
+        values = _extreme(b, extremum, x, [dim], False)
     return b.reshape(values, sizes), b.reshape(index, sizes)
 
 
@@ -349,7 +363,12 @@ def _running_extreme(b: Builder, extremum: str, x: Value, dim: int) -> tuple[Val
     if x.dtype in FLOATS:
         has_it = b.binary("or", has_it, b.compare("ne", ordered, ordered))
     place = b.select(has_it, b.iota(x.sizes, dim), b.full(0, x.sizes, torch.int64))
-    return b.convert(values, x.dtype), b.scan(place, "max", dim)
+    index = b.scan(place, "max", dim)
+    if x.dtype in FLOATS:
+        # the element itself: the extreme of 0 and -0 may be either
+        places = [index if k == dim else b.iota(x.sizes, k) for k in range(x.rank)]
+        return b.gather(x, places, list(range(x.rank))), index
+    return b.convert(values, x.dtype), index
 
 
 @lowers(aten.cummax.default)

@@ -10,7 +10,7 @@ import torch
 from ..builder import Builder, Scalar, Value
 from ..sizes import Size, normalise, product
 from . import Unsupported, lowers
-from .elementwise import operand
+from .elementwise import filler, operand
 
 aten = torch.ops.aten
 
@@ -335,4 +335,4 @@ def expand_as(b: Builder, x: Value, other: Value) -> Value:
 
 @lowers(aten.fill.Scalar, aten.fill.Tensor)
 def fill(b: Builder, x: Value, value: Any) -> Value:
-    return operand(b, value, b.out.dtype)
+    return filler(b, value, b.out.dtype)

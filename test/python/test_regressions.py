@@ -277,7 +277,13 @@ def compiled_anew(function, *args):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_integers_are_rounded_to_16_bits_as_in_eager(dtype):
     x = torch.tensor([0.5, 2, 1, 3], dtype=dtype)
-    kinds = {"tensor": (x, WIDE), "one": (x, WIDE[:1]), "0-d": (x, WIDE[0]), "first": (WIDE, x), "first 0-d": (WIDE[0], x)}
+    kinds = {
+        "tensor": (x, WIDE),
+        "one": (x, WIDE[:1]),
+        "0-d": (x, WIDE[0]),
+        "first": (WIDE, x),
+        "first 0-d": (WIDE[0], x),
+    }
 
     def all_of(a, b):
         return [function(a, b) for function in MIXED.values()]
@@ -287,7 +293,12 @@ def test_integers_are_rounded_to_16_bits_as_in_eager(dtype):
             assert got.dtype == expected.dtype
             # one rounding of the function itself may differ
             torch.testing.assert_close(
-                got, expected, equal_nan=True, rtol=2e-3 if dtype is HALF else 1e-2, atol=1e-7, msg=lambda m: f"{name} {kind}: {m}"
+                got,
+                expected,
+                equal_nan=True,
+                rtol=2e-3 if dtype is HALF else 1e-2,
+                atol=1e-7,
+                msg=lambda m, what=f"{name} {kind}": f"{what}: {m}",
             )
 
 

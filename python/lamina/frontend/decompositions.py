@@ -10,8 +10,8 @@ import functools
 from collections.abc import Callable
 
 import torch
-from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 from torch._decomp import core_aten_decompositions, decomposition_table
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
 from .table import TABLE
 

@@ -348,7 +348,6 @@ def pow_scalar(b: Builder, x: Scalar, y: Value) -> Value:
 @lowers(aten.ldexp.Tensor)
 def ldexp(b: Builder, x: Value, exponent: Value) -> Value:
     """x * 2^exponent, rounded once if x is a float and the exponent an integer; else eager rounds the power as well."""
-    dtype = b.out.dtype
     if x.dtype not in FLOATS or exponent.dtype in FLOATS:
         power_dtype = exponent.dtype if exponent.dtype in FLOATS else torch.float32
         power = b.binary("pow", b.full(2.0, exponent.sizes, power_dtype), b.convert(exponent, power_dtype))

@@ -80,7 +80,9 @@ def amin(b: Builder, x: Value, dim: Dims = (), keepdim: bool = False) -> Value:
 
 
 def _check_not_empty(b: Builder, x: Value, name: str) -> None:
-    message = f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the"
+    message = (
+        f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the"
+    )
     b.check(b.with_scalar("ne", b.size(product(x.sizes)), 0), f"RuntimeError: {message} 'dim' argument.")
 
 

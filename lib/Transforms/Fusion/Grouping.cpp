@@ -416,9 +416,11 @@ LogicalResult Grouping::run() {
     if (Operation *def = value.getDefiningOp())
       if (failed(place(def)))
         return failure();
-  for (unsigned group = all.size(); group-- > 0;)
-    for (Operation *op : llvm::reverse(outputs(all[group].members)))
+  for (unsigned group = all.size(); group-- > 0;) {
+    SmallVector<Operation *> written = outputs(all[group].members);
+    for (Operation *op : llvm::reverse(written))
       trySinkOutput(op, group);
+  }
   return success();
 }
 

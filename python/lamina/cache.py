@@ -63,13 +63,14 @@ def limit() -> int:
     text = os.environ.get("LAMINA_CACHE_SIZE", "2G").strip()
     match = re.fullmatch(r"(\d+)\s*([KMG]?)(?:i?B)?", text, flags=re.IGNORECASE)
     if match is None:
-        _warn_once(f"LAMINA_CACHE_SIZE is {text!r}, expected bytes such as 500M; the cache is bounded by 2 GiB")
+        warn_once(f"LAMINA_CACHE_SIZE is {text!r}, expected bytes such as 500M; the cache is bounded by 2 GiB")
         return 2 << 30
     return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2].upper()]
 
 
 @functools.cache
-def _warn_once(message: str) -> None:
+def warn_once(message: str) -> None:
+    """Warns of a setting or a place, once a process."""
     warnings.warn(message, stacklevel=3)
 
 
@@ -200,6 +201,7 @@ def load_entry(key: str, unpack: Callable[[bytes], T]) -> Optional[T]:
     except OSError:
         pass
     log.debug("hit %s, %d bytes", key[:16], len(data))
+    _shrink_once(limit())
     return value
 
 
@@ -207,6 +209,7 @@ def store_entry(key: str, data: bytes) -> None:
     """Keeps an entry. If that fails, a warning is given once, and all goes on without."""
     if len(data) > limit():
         log.debug("%s is not kept: %d bytes are more than the cache may hold", key[:16], len(data))
+        _shrink()
         return
     path = _path(key)
     temporary = ""
@@ -221,7 +224,7 @@ def store_entry(key: str, data: bytes) -> None:
     except OSError as error:
         if temporary:
             _remove(Path(temporary))
-        _warn_once(f"the cache of compiled programs in {folder()} cannot be written: {error.strerror or error}")
+        warn_once(f"the cache of compiled programs in {folder()} cannot be written: {error.strerror or error}")
         return
     log.debug("kept %s, %d bytes", key[:16], len(data))
     _shrink(path)
@@ -236,7 +239,7 @@ def _is_ours(place: Path) -> bool:
     status = place.stat()
     if status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022:
         return True
-    _warn_once(f"the cache of compiled programs in {place} is not used: others may write to it")
+    warn_once(f"the cache of compiled programs in {place} is not used: others may write to it")
     return False
 
 
@@ -270,7 +273,13 @@ def entries() -> list[tuple[Path, int, float]]:
     return sorted(found, key=lambda entry: entry[2])
 
 
-def _shrink(keep: Path) -> None:
+@functools.cache
+def _shrink_once(most: int) -> None:
+    """Applies a limit that may be new, at the first hit of a process; after that, entries grow only where they are stored."""
+    _shrink()
+
+
+def _shrink(keep: Optional[Path] = None) -> None:
     """Removes the entries that were not used for longest, until the rest may stay."""
     found, most = entries(), limit()
     total = sum(size for _, size, _ in found)

@@ -92,6 +92,10 @@ class CompilerCrash(CompileError):
     """A compiler that failed an assertion, or died; the process that called it lives on."""
 
 
+class SettingError(ValueError):
+    """An environment variable has a value that is not allowed; the message names both, and what is allowed."""
+
+
 class Place(NamedTuple):
     """Where in the user's program something is: an FX node, the path of its module, and file:line."""
 

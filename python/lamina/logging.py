@@ -1,7 +1,8 @@
 """Loggers of Lamina's phases, turned on by the environment: ``LAMINA_LOGS="frontend,fusion"``, or ``all``.
 
 The loggers are ``lamina.frontend`` (capture and import), ``lamina.fallback``, ``lamina.fusion``, ``lamina.planning``,
-``lamina.tiling``, ``lamina.cpu`` (the phases of the CPU target and code generation) and ``lamina.cache``.
+``lamina.tiling``, ``lamina.cpu`` (the phases of the CPU target and code generation), ``lamina.cache``, and one of each other
+target's name.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import logging
 import os
 import time
 from collections.abc import Iterator
+
+PHASES = ("frontend", "fallback", "fusion", "planning", "tiling", "cpu", "cuda", "cache")
 
 
 class _StandardError(logging.StreamHandler):
@@ -35,10 +38,24 @@ class _Formatter(logging.Formatter):
         return "\n".join(f"{record.relativeCreated / 1000:9.3f}s {phase}: {line}" for line in lines)
 
 
+def _wanted() -> set[str]:
+    return {name for part in os.environ.get("LAMINA_LOGS", "").split(",") if (name := part.strip())}
+
+
+def unknown_phases() -> list[str]:
+    """The names in LAMINA_LOGS that no logger has."""
+    unknown = _wanted() - {"all", *PHASES}
+    if unknown:
+        from lamina.targets import target_names
+
+        unknown -= set(target_names())
+    return sorted(unknown)
+
+
 def get_logger(phase: str) -> logging.Logger:
     """The logger ``lamina.<phase>``; at level DEBUG with a handler of its own if LAMINA_LOGS names it."""
     logger = logging.getLogger(f"lamina.{phase}")
-    wanted = {name.strip() for name in os.environ.get("LAMINA_LOGS", "").split(",")}
+    wanted = _wanted()
     if (phase in wanted or "all" in wanted) and not logger.handlers:
         handler = _StandardError()
         handler.setFormatter(_Formatter())

@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, Optional
 
+from lamina.errors import SettingError
+
 FALLBACKS = ("eager", "error")
 
 
@@ -34,12 +36,24 @@ class Options:
         """Options from a dictionary over these defaults.
 
         Raises:
-            ValueError: for an unknown option or a value that is not allowed.
+            ValueError: for an unknown option or a value that is not allowed; SettingError if it is the environment's.
         """
         known = {field.name for field in dataclasses.fields(cls)}
         unknown = set(values or {}) - known
         if unknown:
             raise ValueError(f"unknown option {sorted(unknown)[0]!r}; there are {', '.join(sorted(known))}")
         options = cls(**{**defaults, **dict(values or {})})
-        fallback = os.environ.get("LAMINA_FALLBACK")
+        fallback = environment_fallback()
         return dataclasses.replace(options, fallback=fallback) if fallback else options
+
+
+def environment_fallback() -> Optional[str]:
+    """LAMINA_FALLBACK, if it is set.
+
+    Raises:
+        SettingError: it is none of the fallbacks.
+    """
+    fallback = os.environ.get("LAMINA_FALLBACK")
+    if fallback and fallback not in FALLBACKS:
+        raise SettingError(f"LAMINA_FALLBACK is {fallback!r}, expected one of {', '.join(FALLBACKS)}")
+    return fallback or None

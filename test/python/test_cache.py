@@ -27,7 +27,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("LAMINA_CACHE_DIR", str(tmp_path / "cache"))
     for name in ("LAMINA_CACHE", "LAMINA_CACHE_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    cache._warn_once.cache_clear()
+    cache.warn_once.cache_clear()
+    cache._shrink_once.cache_clear()
     return tmp_path / "cache"
 
 
@@ -134,6 +135,22 @@ def test_what_was_used_longest_ago_goes_first(monkeypatch):
 def test_what_is_larger_than_the_cache_is_not_kept(monkeypatch):
     monkeypatch.setenv("LAMINA_CACHE_SIZE", "10")
     cache.store("a", BINARY)
+    assert not cache.entries()
+
+
+def test_a_smaller_size_is_kept_to(monkeypatch):
+    size = len(cache.pack(BINARY))
+    for number, key in enumerate("abcd"):
+        cache.store(key, BINARY)
+        os.utime(cache._path(key), (number, number))
+    monkeypatch.setenv("LAMINA_CACHE_SIZE", str(3 * size))
+    assert cache.load("b") == BINARY
+    assert {path.stem for path, _, _ in cache.entries()} == {"b", "c", "d"}
+    monkeypatch.setenv("LAMINA_CACHE_SIZE", str(size))
+    cache.store("e", BINARY)
+    assert {path.stem for path, _, _ in cache.entries()} == {"e"}
+    monkeypatch.setenv("LAMINA_CACHE_SIZE", str(size - 1))
+    cache.store("f", BINARY)
     assert not cache.entries()
 
 

@@ -86,6 +86,42 @@ def driver(folder, capsys):
     return call
 
 
+def test_without_a_command_the_help_is_shown(driver):
+    code, out, err = driver("")
+    assert code == 2 and out == ""
+    assert err.startswith("Usage: lamina ") and "Commands:" in err and "error:" not in err
+
+
+@pytest.mark.parametrize(
+    "name,value,code,message",
+    [
+        ("LAMINA_FALLBACK", "banana", 1, "error: LAMINA_FALLBACK is 'banana', expected one of eager, error"),
+        ("LAMINA_CACHE_SIZE", "banana", 0, "warning: LAMINA_CACHE_SIZE is 'banana', expected bytes such as 500M"),
+        ("LAMINA_LOGS", "banana,cache", 0, "warning: LAMINA_LOGS names banana, expected some of frontend, "),
+    ],
+)
+def test_settings_that_are_wrong_are_named(driver, monkeypatch, name, value, code, message):
+    from lamina import cache
+
+    cache.warn_once.cache_clear()
+    monkeypatch.setenv(name, value)
+    got, _, err = driver("compile model.py:Net --input f32[4,16]")
+    assert got == code and sum(line.startswith(message) for line in err.splitlines()) == 1
+    cache.warn_once.cache_clear()
+
+
+def test_arguments_of_a_module_are_counted(driver, folder):
+    code, out, _ = driver("compile model.py:Net --input f32[4,16] --emit prim")
+    assert code == 0
+    (folder / "net.mlir").write_text(out)
+    code, _, err = driver("run net.mlir --input f32[4,16]")
+    assert code == 1 and "raised" not in err
+    assert "the @main of net.mlir takes 3 arguments (" in err and "f32[8,16]" in err
+    assert "1 was given by --input" in err
+    code, _, err = driver("run exp.mlir")
+    assert code == 1 and "takes 1 argument (arg0: f32[s0,4]), 0 were given by --input" in err
+
+
 def test_summary(driver):
     code, out, err = driver("compile model.py:Net --input f32[4,16]")
     assert code == 0 and err == ""
@@ -257,7 +293,7 @@ WRONG = [
     ("compile exp.mlir --input foo()", 2, "is none of"),
     ("compile", 2, "missing argument 'FILE'"),
     ("nope", 2, "no such command 'nope'"),
-    ("run exp.mlir", 1, "expected 1 arguments"),
+    ("run exp.mlir", 1, "takes 1 argument (arg0: f32[s0,4])"),
     ("run exp.mlir --input f32[2,5]", 1, "argument 'arg0' has size 5 in dimension 1, expected 4"),
     ("run exp.mlir --input i64[2,4]", 1, "argument 'arg0' has dtype torch.int64"),
     ("run exp.mlir --input f32[2,4] --compare eager", 1, "use --compare reference"),

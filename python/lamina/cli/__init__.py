@@ -92,9 +92,9 @@ def _call(arguments: Optional[Sequence[str]]) -> int:
 
 
 def _described(error: Exception) -> str:
-    from lamina.errors import CompileError
+    from lamina.errors import CompileError, SettingError
 
-    if isinstance(error, (CompileError, OSError)):
+    if isinstance(error, (CompileError, SettingError, OSError)):
         return str(error)
     return f"{type(error).__name__}: {error}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 import click
 
 from .compile import compile_command
@@ -11,8 +13,9 @@ from .run import run_command
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(context_settings=_SETTINGS)
-def lamina() -> None:
+@click.group(context_settings=_SETTINGS, invoke_without_command=True)
+@click.pass_context
+def lamina(context: click.Context) -> Optional[int]:
     """Compiles and runs PyTorch programs through MLIR.
 
     \b
@@ -21,6 +24,13 @@ def lamina() -> None:
       lamina compile model.py:Net --input f32[32,512] --emit fused
       lamina run model.py:Net --input f32[32,512] --compare eager
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        return 2
+    from lamina import settings
+
+    settings.check()
+    return None
 
 
 lamina.add_command(compile_command)

@@ -22,6 +22,13 @@ _DTYPES = {
 _LONG = {long: short for short, long in _DTYPES.items()}
 _TENSOR = re.compile(r"(?P<dtype>[a-z]+\d*)\[(?P<sizes>[\d,\sx]*)\](?::(?P<below>\d+))?")
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<rest>.*)", re.DOTALL)
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a torch dtype as a user writes it."""
+    return _LONG[str(dtype).removeprefix("torch.")]
+
+
 MOST_ELEMENTS = 1 << 33
 
 

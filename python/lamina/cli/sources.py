@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from .errors import UserError
-from .inputs import InputSpec, make_inputs, random_tensor
+from .inputs import InputSpec, dtype_name, make_inputs, random_tensor
 
 if TYPE_CHECKING:
     import torch.fx
 
     from lamina.frontend.call import CallableProgram
+    from lamina.frontend.program import Input
 
 LARGEST_TEXT = 1 << 30
 
@@ -375,6 +376,12 @@ def _text(path: Path, request: Request) -> Source:
         if not args and all(isinstance(size, int) for spec in specs for size in spec.sizes):
             generator = torch.Generator().manual_seed(request.seed)
             args = tuple(random_tensor(spec.sizes, spec.dtype, generator) for spec in specs)  # type: ignore[arg-type]
+        if len(args) != len(specs):
+            types = ", ".join(f"{spec.name}: {_type_text(spec)}" for spec in specs)
+            raise UserError(
+                f"the @main of {path} takes {_counted(len(specs), 'argument')} ({types}), "
+                f"{len(args)} {'was' if len(args) == 1 else 'were'} given by --input"
+            )
         return args, kwargs
 
     def compile(target: str) -> CallableProgram:
@@ -384,6 +391,15 @@ def _text(path: Path, request: Request) -> Source:
         return CallableProgram(program(), get_target(target).compile(program()), None, target)
 
     return Source(str(path), None, arguments, lambda: (module, None), compile)
+
+
+def _type_text(spec: Input) -> str:
+    """A tensor's type, as --input takes it."""
+    return f"{dtype_name(spec.dtype)}[{','.join(map(str, spec.sizes))}]"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _read_text(path: Path) -> str:

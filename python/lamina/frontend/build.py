@@ -15,6 +15,7 @@ from lamina.logging import get_logger
 from lamina.options import Options
 
 from .bounds import Bounds
+from .frozen import Frozen
 from .importer import Importer, UnsupportedNode, import_graph
 from .program import Executable, Input, Mutation, Program, Returned
 from .results import Place, ResultPlan
@@ -71,6 +72,7 @@ def build(
         if argument.constant is None:
             sources.append(places[argument.node.name][1] if argument.node.name in places else str(argument.node.target))
     keys = {a.constant for a in imported.arguments} | {s for s in sources if isinstance(s, str)}
+    frozen_keys = [a.constant for a in imported.arguments if a.constant is not None and a.constant in tensors]
     keys |= {m.key for m in mutations} | {r.key for r in returned}
     program = Program(
         module=imported.module,
@@ -87,6 +89,7 @@ def build(
         in_spec=in_spec,
         out_spec=out_spec,
         graph=graph_module,
+        frozen=[frozen for key in frozen_keys if (frozen := Frozen.of(key, tensors[key])) is not None],
     )
     if split is not None:
         return Built(program, lambda: split.bound(program))

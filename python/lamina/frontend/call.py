@@ -19,6 +19,7 @@ from torch.utils._sympy.printers import PythonPrinter
 
 from lamina.errors import CompileError
 
+from .frozen import Frozen, explain_change
 from .locations import module_path, user_frame
 from .program import Executable, Input, Program, Returned
 from .sizes import Size
@@ -74,7 +75,8 @@ class CallableProgram:
         self._positional = args_spec.num_children
         self._keywords = list(kwargs_spec.context)
         # An executable may check its arguments and allocate its results itself.
-        self._flat_call = _own_call(program, executable) or generate(program, executable)
+        own_call = _own_call(program, executable)
+        self._flat_call = _guarded(own_call, program.frozen) if own_call else generate(program, executable)
         self._flat = not self._keywords and all(child.is_leaf() for child in args_spec.children())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -83,6 +85,7 @@ class CallableProgram:
         Raises:
             TypeError: an argument is missing, too many, or of another type, dtype, device or structure.
             ValueError: a size is not what the program was compiled for.
+            RuntimeError: a weight that is a constant of the program (freeze=True) was written to since.
             Whatever eager raises, where the program itself fails.
         """
         if self._flat and not kwargs and len(args) == self._positional:
@@ -230,6 +233,21 @@ class CallableProgram:
         return tuple(bound[n] for n in names[: self._positional]), {n: bound[n] for n in self._keywords}
 
 
+def _guarded(call: Callable[[Sequence[Any]], Any], frozen: list[Frozen]) -> Callable[[Sequence[Any]], Any]:
+    """A call that first compares the frozen tensors' versions."""
+    if not frozen:
+        return call
+    versions = [weight.version for weight in frozen]
+    counters = [weight.counter for weight in frozen]
+
+    def guarded(leaves: Sequence[Any]) -> Any:
+        if [counter._version for counter in counters] != versions:
+            explain_change(frozen)
+        return call(leaves)
+
+    return guarded
+
+
 def explain(program: Program, leaves: Sequence[Any]) -> None:
     """Raises the error that says which argument is wrong, what was expected and what was given."""
     if len(leaves) != len(program.inputs):
@@ -362,8 +380,10 @@ def generate(program: Program, executable: Executable, guard: bool = True) -> Ca
         overlaps=_overlaps,
         copy=_copy,
         checks=program.checks,
+        changed=functools.partial(explain_change, program.frozen),
     )
     _emit_unpacking(source, program)
+    _emit_versions(source, program)
     if guard:
         _emit_guards(source, program)
     _emit_symbols(source, program, guard)
@@ -384,6 +404,13 @@ def _emit_unpacking(source: _Source, program: Program) -> None:
     source.emit(f"if len(leaves) != {count}: explain(leaves)")
     if count:
         source.emit("".join(f"a{i}, " for i in range(count)) + "= leaves")
+
+
+def _emit_versions(source: _Source, program: Program) -> None:
+    """The test that nobody has written to the frozen tensors, which the executable may have packed."""
+    tests = [f"{source.bind('f', frozen.counter)}._version != {frozen.version}" for frozen in program.frozen]
+    if tests:
+        source.emit("if " + " or ".join(tests) + ": changed()")
 
 
 def _emit_guards(source: _Source, program: Program) -> None:

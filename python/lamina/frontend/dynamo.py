@@ -8,10 +8,12 @@ from typing import Any, Optional
 import torch
 import torch.fx
 
+from lamina import settings
 from lamina.errors import CompileError
 from lamina.logging import get_logger
 from lamina.options import Options
 
+from .blame import eager_note
 from .build import build
 from .call import generate
 from .decompositions import decompositions
@@ -40,6 +42,7 @@ def backend(
     """
     if mode not in (None, "default"):
         raise ValueError(f"the lamina backend has no mode {mode!r}; use options instead")
+    settings.check()
     bound = Options.of(options)
     weights = _weights(graph_module) if bound.freeze and not torch.is_grad_enabled() else {}
 
@@ -66,6 +69,28 @@ def backend(
         return compiler(graph_module, example_inputs)
     except CompileError as error:
         raise _unwrapped(error) from None
+    except Exception as error:
+        if eager_note(error) is None:
+            raise
+        raise _handed_on(error) from None
+
+
+def _handed_on(error: Exception) -> Exception:
+    """An error of eager's as one of its own type that TorchDynamo does not wrap."""
+    from torch._dynamo.exc import ShortenTraceback
+
+    kind = type(error)
+
+    class UserError(ShortenTraceback, kind):  # type: ignore[misc, valid-type]
+        def __init__(self) -> None:
+            kind.__init__(self, *error.args)
+
+    UserError.__name__, UserError.__qualname__, UserError.__module__ = kind.__name__, kind.__qualname__, kind.__module__
+    result = UserError()
+    result.__dict__.update(
+        error.__dict__, first_useful_frame=None, _torch_dynamo_tracer_output=None, frame_exec_strategy=None
+    )
+    return result
 
 
 def _unwrapped(error: CompileError) -> CompileError:

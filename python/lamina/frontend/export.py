@@ -13,6 +13,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch.export.graph_signature import InputKind, OutputKind, SymIntArgument, TensorArgument
 
+from lamina import settings
 from lamina.errors import CompileError
 from lamina.logging import get_logger, timed
 from lamina.options import Options
@@ -48,8 +49,11 @@ def compile(
         args, kwargs: example arguments; sizes are fixed to theirs unless dynamic_shapes says otherwise.
         dynamic_shapes: as in torch.export.export.
         target: the target's name, such as "cpu" or "reference".
-        freeze: whether parameters and buffers become constants, folded and packed once; a later change of them then has
-            no effect. Buffers that the model writes to are never frozen.
+        freeze: whether parameters and buffers become constants, folded and packed once. A call after one of them was
+            written to in place (also by an optimizer or load_state_dict) raises RuntimeError: compile again, or with
+            freeze=False. What PyTorch does not count as a write is not noticed, and they are not to be written to that
+            way: through `.data` or NumPy, or to tensors made in inference mode. A tensor that the model was given
+            instead has no effect. Buffers that the model writes to are never frozen.
         fallback: "error" to raise CompileError for what cannot be compiled, "eager" to let PyTorch run it.
 
     Returns:
@@ -57,11 +61,13 @@ def compile(
 
     Raises:
         CompileError: naming the user's line, the op and what to do.
+        Whatever eager raises, where the model is wrong for these arguments.
     """
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"args is a {type(args).__name__}, expected a tuple of example arguments, such as (x,)")
     if not isinstance(target, str):
         raise TypeError(f'target is a {type(target).__name__}, expected a name such as "cpu"')
+    settings.check()
     options = Options.of({"target": target, "freeze": freeze, "fallback": fallback})
     captured, exported = capture(model, tuple(args), kwargs, dynamic_shapes)
     with timed(log, "import"):

@@ -15,9 +15,10 @@ from mlir.dialects import func
 
 from lamina import dialects
 from lamina._lib import _lamina
-from lamina.errors import CompileError
+from lamina.errors import CompileError, find_place
 from lamina.logging import get_logger
 
+from .blame import raise_what_eager_raises
 from .bounds import Bounds
 from .builder import DTYPES, Builder, Output, Value
 from .locations import Locations, module_path, user_frame
@@ -260,7 +261,11 @@ class Importer:
                 func.ReturnOp([value.ir for value in values])
             main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [v.ir.type for v in values]))
             self._annotate(main)
-            _lamina.run_pipeline(module.operation, "builtin.module(func.func(lamina-erase-dead))")
+            try:
+                _lamina.run_pipeline(module.operation, "builtin.module(func.func(lamina-erase-dead))")
+            except _lamina.CompilerError as error:
+                self._blame(str(error))
+                raise CompileError.from_diagnostics(str(error), "the imported program is wrong") from error
         symbols = self.symbols.symbols
         ranges = {symbol: self.symbols.range_of(symbol) for symbol in symbols}
         return Imported(module, self.arguments, symbols, ranges, [message for message, _ in b.checks])
@@ -380,8 +385,17 @@ class Importer:
             except CompileError:
                 raise
             except Exception as error:
+                raise_what_eager_raises(node)
                 arguments = ", ".join(str(a) for a in (*node.args, *node.kwargs.items()))
                 raise UnsupportedNode(node, f"{type(error).__name__}: {error} (arguments: {arguments})") from error
+
+    def _blame(self, diagnostics: str) -> None:
+        """Raises the error of the node of which an op was made that does not verify."""
+        place = find_place(diagnostics)
+        for node in self.graph_module.graph.nodes:
+            if node.name == place.op:
+                raise_what_eager_raises(node)
+                raise UnsupportedNode(node, CompileError.from_diagnostics(diagnostics, "its lowering is wrong").message)
 
     def _import_node(self, node: torch.fx.Node) -> Any:
         meta = node.meta.get("val")

@@ -11,6 +11,7 @@ import sympy
 import torch
 import torch.utils._pytree as pytree
 
+from .frozen import Frozen
 from .importer import Argument
 from .sizes import Size
 
@@ -121,6 +122,7 @@ class Program:
         in_spec, out_spec: pytrees of the user's (args, kwargs) and of what the user gets; None for plain lists.
         device: where results are allocated.
         graph: the functional ATen graph that was imported, if there is one.
+        frozen: the user's own tensors that are constants, which no call may find changed.
     """
 
     module: Any
@@ -138,6 +140,7 @@ class Program:
     out_spec: Optional[pytree.TreeSpec]
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     graph: Optional[torch.fx.GraphModule] = None
+    frozen: list[Frozen] = field(default_factory=list)
 
     def own_bytes(self) -> int:
         """Bytes of the program's own tensors: weights, buffers, constants."""

@@ -105,6 +105,45 @@ def test_weights_that_are_not_frozen_are_read_at_each_call():
         torch.testing.assert_close(program(x), model(x))
 
 
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_frozen_weights_that_change_are_an_error(target):
+    model, x = nn.Linear(4, 3), random(2, 4)
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    changes = {
+        "'bias'": lambda: model.bias.mul_(-3),
+        "'weight'": lambda: model.weight[0].zero_(),
+        "'weight', 'bias'|'bias', 'weight'": lambda: model.load_state_dict(state),
+    }
+    with torch.no_grad():
+        for name, change in changes.items():
+            program = lamina.compile(model, (x,), target=target)
+            torch.testing.assert_close(program(x), model(x))
+            change()
+            with pytest.raises(RuntimeError, match=f"(?:{name}) changed after .* compile again"):
+                program(x)
+        live = lamina.compile(model, (x,), target=target, freeze=False)
+        model.weight.mul_(2)
+        torch.testing.assert_close(live(x), model(x))
+
+
+def test_frozen_weights_are_not_kept_alive():
+    model, x = nn.Linear(4, 3), random(2, 4)
+    with torch.no_grad():
+        expected = model(x)
+    program = lamina.compile(model, (x,), target="cpu")
+    assert all(frozen.counter.numel() == 0 for frozen in program.program.frozen) and len(program.program.frozen) == 2
+    with torch.no_grad():
+        torch.testing.assert_close(program(x), expected)
+        assert model.weight.shape == (3, 4)
+
+
+def test_frozen_weights_of_inference_mode_are_not_counted():
+    with torch.inference_mode():
+        model = nn.Linear(4, 3)
+        program = lamina.compile(model, (random(2, 4),), target="cpu")
+        torch.testing.assert_close(program(random(2, 4)), model(random(2, 4)))
+
+
 def test_batch_norm_in_training_updates_its_statistics():
     compile_and_compare(nn.BatchNorm2d(3), random(2, 3, 4, 4))
 
@@ -354,6 +393,60 @@ def test_programs_that_fail_raise_what_eager_raises(function, arguments, kind):
         program(*arguments)
     if "index " not in str(eager.value) or "range in self" in str(eager.value):
         assert str(raised.value) == str(eager.value)
+
+
+class Projection(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)
+
+
+@pytest.mark.parametrize("fallback", ["error", "eager"])
+def test_programs_that_are_wrong_raise_what_eager_raises(fallback):
+    model, x = Projection(), torch.ones(2, 4, dtype=torch.int64)
+    with pytest.raises(RuntimeError) as eager:
+        model(x)
+    with pytest.raises(RuntimeError) as raised:
+        lamina.compile(model, (x,), target="reference", fallback=fallback)
+    assert type(raised.value) is RuntimeError and str(raised.value) == str(eager.value)
+    line = Projection.forward.__code__.co_firstlineno + 1
+    assert any(f"{__file__}:{line}" in note for note in getattr(raised.value, "__notes__", [f"{__file__}:{line}"]))
+    torch._dynamo.reset()
+    with pytest.raises(RuntimeError) as raised:
+        torch_compile(model, fallback=fallback)(x)
+    # TorchDynamo adds where it was
+    assert str(raised.value).startswith(str(eager.value)) and type(raised.value).__name__ == "RuntimeError"
+
+
+@pytest.fixture
+def broken_sine(monkeypatch):
+    """The lowering of sin makes an op that does not verify."""
+    from lamina.frontend.importer import Importer
+
+    whole = Importer._import_node
+
+    def broken(self, node):
+        if node.target is torch.ops.aten.sin.default:
+            from lamina._lib import _lamina
+
+            raise _lamina.CompilerError("'prim.sin' op C1: no")
+        return whole(self, node)
+
+    monkeypatch.setattr(Importer, "_import_node", broken)
+
+
+def test_a_lowering_that_fails_where_eager_does_not(broken_sine):
+    def f(x):
+        return torch.sin(x) + 1
+
+    with pytest.raises(lamina.CompileError, match="aten.sin.default") as raised:
+        lamina.compile(f, (random(3),), target="reference")
+    assert raised.value.location == f"{__file__}:{f.__code__.co_firstlineno + 1}"
+    with pytest.warns(UserWarning, match="PyTorch runs it"):
+        compile_and_compare(f, random(3), fallback="eager")
 
 
 def test_what_cannot_be_compiled_is_named():

@@ -53,6 +53,7 @@ UNARY_FLOAT = [
     "acosh",
     "atanh",
     "erf",
+    "erfc",
     "ceil",
     "floor",
     "round",

@@ -167,6 +167,12 @@ LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttrib
       return op->emitOpError() << "kernel.tile is three powers of two: rows, columns, depth";
     return success();
   }
+  if (attr.getName() == "kernel.elements") {
+    auto elements = dyn_cast<IntegerAttr>(attr.getValue());
+    if (!elements || !elements.getType().isInteger(64) || elements.getInt() < 1)
+      return op->emitOpError() << "kernel.elements is a positive i64";
+    return success();
+  }
   bool grid = attr.getName() == "kernel.grid", arena = attr.getName() == "kernel.arena";
   if (!grid && !arena)
     return success();

@@ -21,11 +21,13 @@ class Options:
         fallback: what becomes of an operator that Lamina cannot compile: ``eager`` lets PyTorch run it, with a warning;
             ``error`` raises lamina.CompileError. The environment variable LAMINA_FALLBACK, if set, wins.
         freeze: whether weights become constants that are folded and packed once.
+        schedule: a file of measured choices, by which kernels are compiled (see lamina_runtime.tune); of targets that take one.
     """
 
     target: str = "cpu"
     fallback: str = "eager"
     freeze: bool = False
+    schedule: Optional[str] = None
 
     def __post_init__(self) -> None:
         if self.fallback not in FALLBACKS:

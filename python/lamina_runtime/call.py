@@ -92,7 +92,9 @@ class Call:
         self.mutations = plan["mutations"]
         self.dtypes = [dtype_of(spec["dtype"]) if spec["kind"] == "tensor" else None for spec in self.inputs]
         self.result_dtypes = [dtype_of(result["dtype"]) for result in self.results]
-        self.values = [_value(spec["value"], self.device) if spec["kind"] == "value" else None for spec in self.inputs]
+        self.values = [
+            value_of(spec["value"], self.device) if spec["kind"] == "value" else None for spec in self.inputs
+        ]
         self.returned = [self._returned(each) for each in plan["returned"]]
         self.homes = self._find_homes()
         self.pending: Optional[Outcomes] = None
@@ -258,7 +260,7 @@ class Call:
             expr = check(data["size"], self.count)
             return lambda leaves, results, symbols: evaluate(expr, symbols)
         if kind == "value":
-            value = _value(data["value"], self.device)
+            value = value_of(data["value"], self.device)
             return lambda leaves, results, symbols: value
         views = [_view(step, self.count, self.device) for step in data["views"]]
         if kind == "tensor":
@@ -380,7 +382,7 @@ def dtype_of(name: str) -> torch.dtype:
     return dtype
 
 
-def _value(data: Any, device: torch.device) -> Any:
+def value_of(data: Any, device: torch.device) -> Any:
     """A value that is no tensor, from its JSON."""
     if not isinstance(data, dict):
         return data
@@ -388,7 +390,7 @@ def _value(data: Any, device: torch.device) -> Any:
     if kind == "float":
         return float(text)
     if kind == "complex":
-        return complex(*(_value(part, device) for part in text))
+        return complex(*(value_of(part, device) for part in text))
     if kind == "device":
         return device
     if kind in ("dtype", "layout", "memory_format"):
@@ -435,7 +437,7 @@ def _argument(data: dict[str, Any], count: int, device: torch.device) -> Callabl
     if "list" in data:
         parts = [_argument(part, count, device) for part in data["list"]]
         return lambda symbols: [part(symbols) for part in parts]
-    value = _value(data["value"], device)
+    value = value_of(data["value"], device)
     return lambda symbols: value
 
 

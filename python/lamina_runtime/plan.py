@@ -241,7 +241,7 @@ def _host(data: dict[str, Any], symbols: int) -> Host:
 def _image(archive: Archive, chip: str, facts: dict[str, Any], hosts: dict[str, Host]) -> Image:
     if "main" not in hosts:
         raise PackageError("the plan has no function main")
-    kernels = {name: _kernel(archive, name, data) for name, data in facts["kernels"].items()}
+    kernels = {name: read_kernel(archive, name, data) for name, data in facts["kernels"].items()}
     for host in hosts.values():
         for launch in host.launches:
             kernel = kernels.get(launch.kernel)
@@ -252,7 +252,12 @@ def _image(archive: Archive, chip: str, facts: dict[str, Any], hosts: dict[str, 
     return Image(chip, kernels, hosts)
 
 
-def _kernel(archive: Archive, name: str, data: dict[str, Any]) -> Kernel:
+def read_kernel(archive: Archive, name: str, data: dict[str, Any]) -> Kernel:
+    """A kernel as the plan describes it.
+
+    Raises:
+        PackageError: it is damaged.
+    """
     archive[data["file"]]
     for scalar in data["scalars"]:
         if scalar not in SCALARS:

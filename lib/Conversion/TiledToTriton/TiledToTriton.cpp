@@ -107,7 +107,7 @@ struct ConvertTiledToTriton : lamina::impl::ConvertTiledToTritonBase<ConvertTile
         program.setArgAttr(i, "tt.divisibility", b.getI32IntegerAttr(16));
     program->setAttr("kernel.grid", kernel->getAttr("kernel.grid"));
     program->setAttr("kernel.outs", kernel->getAttr("outs"));
-    for (StringRef kept : {"kernel.tile", "kernel.num_warps", "kernel.num_stages"})
+    for (StringRef kept : {"kernel.tile", "kernel.elements", "kernel.num_warps", "kernel.num_stages"})
       if (Attribute attr = kernel->getAttr(kept))
         program->setAttr(kept, attr);
     program->setAttr("kernel.index_bits", b.getI64IntegerAttr(indexType.getWidth()));

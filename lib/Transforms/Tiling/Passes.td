@@ -18,7 +18,8 @@ def TileKernels : InterfacePass<"lamina-tile-kernels", "mlir::FunctionOpInterfac
     With `block-tiles`, a matrix product is cut into blocks of rows by columns: those of `kernel.tile` (rows, columns, and
     elements of the contracted dimension that are loaded at once), or those with which all multiprocessors are estimated to be
     done first, which become the kernel's `kernel.tile`. The estimate takes the longer of arithmetic and loads, for as many
-    turns as there are programs for each multiprocessor.
+    turns as there are programs for each multiprocessor. Of other kernels `kernel.elements`, if it is there, takes the place of
+    `pointwise-elements` and `reduce-elements`.
 
     Kernels with ops that have no tiles (scatters) run as one program. Linear in the kernel, but for a producer that is
     read at several offsets, of which there is one copy each.

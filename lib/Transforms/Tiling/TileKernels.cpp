@@ -48,6 +48,8 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
     DimClasses classes(func);
     TileTarget target{vectorLanes, l2Bytes, threads, pointwiseElements, reduceElements, blockTiles, {}, onlineElements};
     target.machine = {multiprocessors, matrixOps, vectorOps, loadBytes, sharedBytes};
+    if (auto elements = func->getAttrOfType<IntegerAttr>("kernel.elements"))
+      target.pointwiseElements = target.reduceElements = elements.getInt();
     SmallVector<GridDim> grid;
     if (classes.isTileable())
       grid = chooseGrid(func, classes, target);

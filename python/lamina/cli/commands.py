@@ -9,6 +9,7 @@ import click
 from .compile import compile_command
 from .environment import cache_command, targets_command, version_command
 from .run import run_command
+from .tune import tune_command
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -35,6 +36,7 @@ def lamina(context: click.Context) -> Optional[int]:
 
 lamina.add_command(compile_command)
 lamina.add_command(run_command)
+lamina.add_command(tune_command)
 lamina.add_command(targets_command)
 lamina.add_command(cache_command)
 lamina.add_command(version_command)

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import click
 
-from lamina.targets import CENSUS, OF_PROGRAMS, PACKAGE
+from lamina.targets import CENSUS, OF_PROGRAMS, PACKAGE, get_target
 
 from .options import program_options, request_of
 from .output import Progress, bytes_text, table, write_result
@@ -47,6 +47,7 @@ def compile_command(
       lamina compile model.pt2 --emit asm -o model.s
       lamina compile model.pt2 --target cuda:sm_80,sm_90 --emit package -o model.lamina
       lamina compile model.pt2 --target cuda:sm_80,sm_90 --emit census -o census.json
+      lamina compile model.pt2 --target cuda:sm_90 --schedule net.schedule --emit package -o model.lamina
       lamina compile module.mlir --print-ir-after fused --print-ir-after tiled
     """
     name = target_for(target, emit)
@@ -58,19 +59,20 @@ def compile_command(
     progress = Progress()
     with progress.step("loading"):
         source = open_source(request_of(**program))
+    instance = get_target(name, program["schedule"])
     if emit is None and not print_ir_after:
         write_result(_summary(source, name, progress), output)
         return
     with progress.step("capturing"):
         module, graph = source.import_()
-    _print_phases(module, graph, name, print_ir_after)
+    _print_phases(module, graph, instance, print_ir_after)
     if emit == PACKAGE:
         _write_package(source, name, output, progress)
     elif emit == CENSUS:
         _write_census(source, name, output, progress)
     elif emit is not None:
         with progress.step(f"compiling to {emit}"):
-            result = _emit(module, graph, name, emit)
+            result = _emit(module, graph, instance, emit)
         write_result(result, output)
 
 
@@ -104,7 +106,6 @@ def _context() -> Optional[click.Context]:
 
 def _phases(target: str) -> list[str]:
     from lamina.compiler import phases_of
-    from lamina.targets import get_target
 
     instance = get_target(target)
     of_programs = [kind for kind, attribute in OF_PROGRAMS.items() if getattr(instance, attribute, False)]
@@ -142,13 +143,12 @@ def _write_census(source: Source, target: str, output: Optional[str], progress: 
     write_result(to_json(censuses) if (output or "").endswith(".json") else to_text(censuses), output)
 
 
-def _emit(module: Any, graph: Any, target: str, phase: str) -> Any:
+def _emit(module: Any, graph: Any, target: Any, phase: str) -> Any:
     from lamina.compiler import emit
-    from lamina.targets import get_target
 
     if phase == "fx":
         return graph_text(graph)
-    return emit(module, phase, get_target(target))
+    return emit(module, phase, target)
 
 
 def graph_text(graph: Any) -> str:
@@ -164,13 +164,11 @@ def graph_text(graph: Any) -> str:
     return graph.print_readable(print_output=False, colored=False)
 
 
-def _print_phases(module: Any, graph: Any, target: str, phases: tuple[str, ...]) -> None:
+def _print_phases(module: Any, graph: Any, target: Any, phases: tuple[str, ...]) -> None:
     """Prints the phases to stderr in the order of compilation; those of the target are printed as it passes them."""
     from lamina.compiler import copy_module
-    from lamina.targets import get_target
 
     wanted = set(phases)
-    instance = get_target(target)
 
     def show(phase: str, text: str) -> None:
         print(f"// ---- after {phase}\n{text.rstrip()}\n", file=sys.stderr)
@@ -178,10 +176,10 @@ def _print_phases(module: Any, graph: Any, target: str, phases: tuple[str, ...])
     for phase in ("fx", "prim"):
         if phase in wanted:
             show(phase, str(_emit(module, graph, target, phase)))
-    own = [name for name, _ in instance.phases() if name in wanted] if hasattr(instance, "phases") else []
+    own = [name for name, _ in target.phases() if name in wanted] if hasattr(target, "phases") else []
     if own:
         copy = copy_module(module)
-        for phase in instance.lower(copy, "prim", own[-1]):
+        for phase in target.lower(copy, "prim", own[-1]):
             if phase in wanted:
                 show(phase, str(copy))
     for phase in wanted - {"fx", "prim", *own}:

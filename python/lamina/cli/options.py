@@ -42,6 +42,11 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="What becomes of an operator that cannot be compiled: PyTorch runs it, or it is an error.",
         ),
+        click.option(
+            "--schedule",
+            metavar="FILE",
+            help="Choices by which kernels for a GPU are compiled, as `python -m lamina_runtime.tune` measured them.",
+        ),
     ]
     for decorator in reversed(decorators):
         command = decorator(command)
@@ -49,7 +54,7 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def request_of(
-    file: str, inputs: Any, inputs_from: Any, dynamic: Any, seed: int, no_freeze: bool, fallback: str
+    file: str, inputs: Any, inputs_from: Any, dynamic: Any, seed: int, no_freeze: bool, fallback: str, schedule: Any
 ) -> Request:
     """What `program_options` parsed."""
-    return Request(file, tuple(inputs), inputs_from, tuple(dynamic), not no_freeze, fallback, seed)
+    return Request(file, tuple(inputs), inputs_from, tuple(dynamic), not no_freeze, fallback, seed, schedule)

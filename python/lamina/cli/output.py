@@ -90,11 +90,15 @@ class Progress:
         self.times: list[tuple[str, float]] = []
         self._terminal = sys.stderr.isatty()
 
+    def show(self, what: str) -> None:
+        """Shows how far the step is."""
+        if self._terminal:
+            print(f"\r\033[K{what} ...", end="", file=sys.stderr, flush=True)
+
     @contextlib.contextmanager
     def step(self, what: str) -> Iterator[None]:
         start = time.perf_counter()
-        if self._terminal:
-            print(f"\r\033[K{what} ...", end="", file=sys.stderr, flush=True)
+        self.show(what)
         try:
             yield
         finally:

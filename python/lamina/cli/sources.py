@@ -57,6 +57,7 @@ class Request:
         freeze: whether weights become constants.
         fallback: "eager" or "error".
         seed: of random inputs.
+        schedule: a file of measured choices.
     """
 
     file: str
@@ -66,6 +67,7 @@ class Request:
     freeze: bool = True
     fallback: str = "error"
     seed: int = 0
+    schedule: Optional[str] = None
 
 
 def open_source(request: Request) -> Source:
@@ -208,6 +210,7 @@ def _python(path: Path, name: str, request: Request) -> Source:
                 target=target,
                 freeze=request.freeze,
                 fallback=request.fallback,
+                schedule=request.schedule,
             )
 
     def import_() -> tuple[Any, Any]:
@@ -345,7 +348,9 @@ def _exported(path: Path, request: Request) -> Source:
     def compile(target: str) -> CallableProgram:
         from lamina.frontend.export import compile
 
-        return compile(program, target=target, freeze=request.freeze, fallback=request.fallback)
+        return compile(
+            program, target=target, freeze=request.freeze, fallback=request.fallback, schedule=request.schedule
+        )
 
     def import_() -> tuple[Any, Any]:
         from lamina.frontend.export import import_program
@@ -388,7 +393,8 @@ def _text(path: Path, request: Request) -> Source:
         from lamina.frontend.call import CallableProgram
         from lamina.targets import get_target
 
-        return CallableProgram(program(), get_target(target).compile(program()), None, target)
+        executable = get_target(target, request.schedule).compile(program())
+        return CallableProgram(program(), executable, None, target, request.schedule)
 
     return Source(str(path), None, arguments, lambda: (module, None), compile)
 

@@ -99,7 +99,7 @@ def build(
 def _compiled(program: Program, options: Options) -> Executable:
     from lamina.targets import get_target
 
-    executable = get_target(options.target).compile(program)
+    executable = get_target(options.target, options.schedule).compile(program)
     program.drop_constants()
     return executable
 

@@ -57,6 +57,7 @@ class CallableProgram:
         executable: what a target made of it.
         signature: the model's, to accept arguments by name or position alike; None if there is none.
         target: the name of the target that made the executable.
+        schedule: the file of measured choices that it was compiled by, if any.
     """
 
     def __init__(
@@ -65,8 +66,10 @@ class CallableProgram:
         executable: Executable,
         signature: Optional[inspect.Signature] = None,
         target: Optional[str] = None,
+        schedule: Optional[str] = None,
     ):
         self.target = target
+        self.schedule = schedule
         self.program = program
         self.executable = executable
         self._signature = signature
@@ -113,7 +116,7 @@ class CallableProgram:
                 "the program is split around calls that PyTorch runs, and has no module of its own",
                 hint='Compile with fallback="error" to be told which call it is.',
             )
-        return emit(self.program.module, phase, get_target(self.target or "cpu"))
+        return emit(self.program.module, phase, get_target(self.target or "cpu", self.schedule))
 
     def save(self, path: Union[str, os.PathLike[str]], **options: Any) -> None:
         """Writes a package, which lamina_runtime loads where Lamina is not installed.
@@ -121,7 +124,8 @@ class CallableProgram:
         Args:
             path: its place, which is replaced; a folder, or a path that ends with a slash, is filled with files.
             options: ``ptx=False`` leaves out the PTX for chips that were not named; ``without=model.state_dict()`` leaves out
-                those weights, which `lamina_runtime.load(path, weights=...)` is then given.
+                those weights, which `lamina_runtime.load(path, weights=...)` is then given; ``candidates=32``
+                adds each kernel compiled in other ways, for lamina_runtime.tune to measure.
 
         Raises:
             CompileError: the target makes no packages, or the program has something that they cannot hold.

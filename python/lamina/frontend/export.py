@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import types
 import warnings
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import torch
 import torch.utils._pytree as pytree
@@ -41,6 +42,7 @@ def compile(
     target: str = "cpu",
     freeze: bool = True,
     fallback: str = "error",
+    schedule: Union[str, os.PathLike[str], None] = None,
 ) -> CallableProgram:
     """Compiles a model ahead of time.
 
@@ -55,6 +57,7 @@ def compile(
             way: through `.data` or NumPy, or to tensors made in inference mode. A tensor that the model was given
             instead has no effect. Buffers that the model writes to are never frozen.
         fallback: "error" to raise CompileError for what cannot be compiled, "eager" to let PyTorch run it.
+        schedule: a file of choices that lamina_runtime.tune measured, by which kernels for a GPU are compiled.
 
     Returns:
         An object that is called as the model is. It computes no gradients: its results never require them.
@@ -68,11 +71,12 @@ def compile(
     if not isinstance(target, str):
         raise TypeError(f'target is a {type(target).__name__}, expected a name such as "cpu"')
     settings.check()
-    options = Options.of({"target": target, "freeze": freeze, "fallback": fallback})
+    place = None if schedule is None else os.fspath(schedule)
+    options = Options.of({"target": target, "freeze": freeze, "fallback": fallback, "schedule": place})
     captured, exported = capture(model, tuple(args), kwargs, dynamic_shapes)
     with timed(log, "import"):
         built = _Front(captured, exported, model, options).built()
-    return CallableProgram(built.program, built.executable(), signature_of(model), target)
+    return CallableProgram(built.program, built.executable(), signature_of(model), target, place)
 
 
 def signature_of(model: Callable[..., Any]) -> Optional[inspect.Signature]:

@@ -8,9 +8,10 @@ import inspect
 import json
 import os
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import torch
@@ -20,6 +21,7 @@ from lamina.errors import CompileError
 from lamina.frontend.importer import Argument
 from lamina.frontend.program import Program
 from lamina.logging import get_logger, timed
+from lamina.targets.choices import Choice, choice_of
 from lamina.targets.schedule import compile_scheduled
 from lamina.targets.triton_pool import CompiledKernel
 from lamina.targets.triton_target import TritonTarget, kernels_of
@@ -28,6 +30,7 @@ from lamina_runtime.driver import Driver
 from lamina_runtime.expressions import evaluate
 
 from .archive import Contents, make_manifest, write_package
+from .candidates import Progress, Tunable, build_candidates
 from .hosts import read_extents, read_hosts, read_signature
 from .interface import own_tensors, read_interface
 
@@ -49,15 +52,17 @@ class Image:
         hosts: the launch plan of each host function.
         kernels: machine code by name.
         signatures: of each kernel, see read_signature.
+        choices: how each kernel was compiled.
     """
 
     chip: str
     hosts: dict[str, dict[str, Any]]
     kernels: dict[str, CompiledKernel]
     signatures: dict[str, dict[str, Any]]
+    choices: dict[str, Choice]
 
 
-def build_images(module: Any, target: type[TritonTarget], chips: Sequence[str]) -> dict[str, Image]:
+def build_images(module: Any, target: TritonTarget, chips: Sequence[str]) -> dict[str, Image]:
     """Compiles a prim module, which is left as it is, for some chips of a target.
 
     Every chip has a launch plan of its own, since what shares a kernel depends on it; all kernels are compiled at once.
@@ -67,7 +72,7 @@ def build_images(module: Any, target: type[TritonTarget], chips: Sequence[str]) 
     """
     parts, jobs = [], []
     for chip in chips:
-        one, copy = target(chip), copy_module(module)
+        one, copy = target.on(chip), copy_module(module)
         extents: dict[str, Any] = {}
 
         def read(phase: str, module: Any = copy, into: dict[str, Any] = extents) -> None:
@@ -83,10 +88,12 @@ def build_images(module: Any, target: type[TritonTarget], chips: Sequence[str]) 
     images = {}
     for chip, lowered, extents, count in parts:
         kernels = {next(names): next(compiled) for _ in range(count)}
-        signatures = {name: read_signature(op) for name, op in kernels_of(lowered)}
+        functions = dict(kernels_of(lowered))
+        signatures = {name: read_signature(op) for name, op in functions.items()}
+        choices = {name: choice_of(functions[name], kernel) for name, kernel in kernels.items()}
         for name, kernel in kernels.items():
             _check_parameters(name, kernel, signatures[name])
-        images[chip] = Image(chip, read_hosts(lowered, extents), kernels, signatures)
+        images[chip] = Image(chip, read_hosts(lowered, extents), kernels, signatures, choices)
     return images
 
 
@@ -126,7 +133,7 @@ class PackageExecutable:
             for argument in program.arguments
             if argument.constant is not None
         }
-        self.images = build_images(program.module, type(target), [chip.name for chip in target.chips])
+        self.images = build_images(program.module, target, [chip.name for chip in target.chips])
         self.driver: Optional[Driver] = None
 
     # ---- what it is
@@ -171,7 +178,7 @@ class PackageExecutable:
         from lamina.census import build_census, count_work
 
         return {
-            chip: build_census(image, count_work(self.program.module, type(self.target)(chip)), symbols, instructions)
+            chip: build_census(image, count_work(self.program.module, self.target.on(chip)), symbols, instructions)
             for chip, image in self.images.items()
         }
 
@@ -214,6 +221,8 @@ class PackageExecutable:
         ptx: bool = True,
         folder: Optional[bool] = None,
         without: Collection[str] = (),
+        candidates: int = 0,
+        progress: Optional[Progress] = None,
     ) -> None:
         """Writes the package that lamina_runtime.load reads.
 
@@ -223,6 +232,8 @@ class PackageExecutable:
             ptx: whether it also holds PTX, for chips of CUDA that it has no machine code for.
             folder: whether it is a folder of files instead of one; by default, if `path` is a folder or ends with a slash.
             without: names of weights that are left out, as in the model's ``state_dict()``; `load` must be given them.
+            candidates: in how many other ways, at most, it also holds each kernel, for lamina_runtime.tune to measure.
+            progress: told how many of these are compiled, of how many.
 
         Raises:
             CompileError: the program has something that a package cannot hold.
@@ -231,7 +242,11 @@ class PackageExecutable:
         place = Path(path)
         if folder is None:
             folder = place.is_dir() or str(path).endswith(("/", os.sep))
-        entries = self._entries(signature, ptx, constants=False, without=without)
+        tunables = {
+            chip: build_candidates(self.program.module, self.target.on(chip), image.choices, candidates, progress)
+            for chip, image in (self.images.items() if candidates else ())
+        }
+        entries = self._entries(signature, ptx, constants=False, without=without, tunables=tunables)
         with tempfile.TemporaryDirectory(prefix="lamina-") as temporary:
             constants = Path(temporary) / CONSTANTS
             _save_tensors(self._tensors(ptx, without), constants)
@@ -244,7 +259,7 @@ class PackageExecutable:
     def _ptx(self) -> Image:
         chip = self.target.portable_chip
         assert chip is not None, "of a target that has one"
-        return self.images.get(chip) or build_images(self.program.module, type(self.target), [chip])[chip]
+        return self.images.get(chip) or build_images(self.program.module, self.target, [chip])[chip]
 
     def _entries(
         self,
@@ -252,6 +267,7 @@ class PackageExecutable:
         ptx: bool,
         constants: bool = True,
         without: Collection[str] = (),
+        tunables: Mapping[str, Mapping[str, Tunable]] = MappingProxyType({}),
     ) -> dict[str, Contents]:
         """The entries of a package but the manifest."""
         entries: dict[str, Contents] = {}
@@ -261,13 +277,32 @@ class PackageExecutable:
             if image.hosts not in programs:
                 programs.append(image.hosts)
             kernels = {}
+            suffix = key if key == "ptx" else self.target.toolchain.binary
+
+            def add(
+                name: str, kernel: CompiledKernel, file: str, image: Image = image, is_text: bool = key == "ptx"
+            ) -> dict[str, Any]:
+                entries[file] = kernel.asm["ptx"].encode() if is_text else kernel.binary
+                warp_size = self.target.known[image.chip].warp_size
+                return {**_kernel_facts(kernel, image.signatures[name], file), "warp_size": warp_size}
+
             for name, kernel in image.kernels.items():
-                file = f"kernels/{key}/{name}.{key if key == 'ptx' else self.target.toolchain.binary}"
-                entries[file] = kernel.asm["ptx"].encode() if key == "ptx" else kernel.binary
-                kernels[name] = {
-                    **_kernel_facts(kernel, image.signatures[name], file),
-                    "warp_size": self.target.known[image.chip].warp_size,
-                }
+                place = f"kernels/{key}/{name}"
+                kernels[name] = add(name, kernel, f"{place}.{suffix}")
+                if tunable := tunables.get(key, {}).get(name):
+                    kernels[name]["tuning"] = {
+                        "key": tunable.key,
+                        "chip": kernel.chip,
+                        "choice": image.choices[name].to_json(),
+                        "candidates": [
+                            {
+                                **add(name, each.kernel, f"{place}.{number}.{suffix}"),
+                                "choice": each.choice.to_json(),
+                                "grid": each.grid,
+                            }
+                            for number, each in enumerate(tunable.candidates)
+                        ],
+                    }
             chips[key] = {"program": programs.index(image.hosts), "kernels": kernels}
             if key == "ptx":
                 chips[key]["chip"] = image.chip

@@ -8,6 +8,7 @@ A target is a class that is called without arguments and has:
 * optionally ``emits``, kinds of code such as ``asm``, and ``emit(module, kind)``, which makes one of a prim module (it
   may change the module) as text or bytes;
 * optionally ``makes_packages``, if what ``compile`` returns has ``save(path, signature=...)``;
+* optionally ``schedule``, which is set to measured choices of how kernels are compiled, see lamina.targets.choices;
 * optionally ``has_census``, if what ``compile`` returns has ``census(symbols)``, see lamina.census.
 """
 
@@ -75,12 +76,28 @@ def target_class(name: str) -> Any:
         raise CompileError(f"the target {name!r} cannot be loaded: {error}") from error
 
 
-def get_target(name: str) -> Any:
+def get_target(name: str, schedule: Optional[str] = None) -> Any:
     """The target of a name such as ``cpu`` or ``cuda:sm_90``.
 
+    Args:
+        name: the name.
+        schedule: a file of measured choices, by which it compiles kernels.
+
     Raises:
-        CompileError: there is none of that name.
+        CompileError: there is none of that name, it takes no schedule, or there is none in the file.
     """
+    found = _instance(name)
+    if schedule is None:
+        return found
+    if not hasattr(found, "schedule"):
+        raise CompileError(f"the target {found.name!r} takes no schedule", hint="leave it out, or compile for a GPU.")
+    from .choices import Schedule
+
+    found.schedule = Schedule.read(schedule)
+    return found
+
+
+def _instance(name: str) -> Any:
     target = target_class(name)
     device = name.partition(":")[2]
     try:

@@ -20,9 +20,13 @@ log = get_logger("cuda")
 
 WARPS, STAGES = "kernel.num_warps", "kernel.num_stages"
 """Attributes of a kernel that decide for it."""
+ELEMENTS = "kernel.elements"
+"""Of any other kernel: elements of a program."""
 TILE = "kernel.tile"
 """Of a kernel with a matrix product: rows, columns and depth of a program."""
 
+PROGRAM_ELEMENTS = 1024
+"""Where no attribute says how many."""
 ELEMENTS_PER_THREAD = 16
 SUMS_PER_THREAD, MOST_PRODUCT_THREADS = 32, 256
 """Of a matrix product, whose sums stay in registers."""

@@ -6,22 +6,26 @@ A target of this kind is a subclass of TritonTarget with a table of chips and a 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from lamina.compiler import copy_module
 from lamina.errors import CompileError
 from lamina.targets.phases import PhasedTarget, fused_passes
-from lamina.targets.schedule import TILE, Job, compile_scheduled, settings_of, smaller_tile
+from lamina.targets.schedule import PROGRAM_ELEMENTS, TILE, Job, compile_scheduled, settings_of, smaller_tile
 from lamina.targets.triton_pool import CompiledKernel, Request
 
 if TYPE_CHECKING:
     from lamina.frontend.program import Program
     from lamina.package.build import PackageExecutable
+    from lamina.targets.choices import Schedule
     from lamina.targets.interpreted import InterpretedExecutable
 
 _LIBDEVICE = "__nv_"
+
+BEFORE_TILES = "linalg"
+"""The phase in which attributes of kernels decide for them."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,7 @@ class TritonTarget(PhasedTarget):
         portable_chip: the chip whose assembly a package has for chips that are not named; None if no device reads assembly.
         chips: those that were named.
         description: the first, which the phases are for.
+        schedule: measured choices, by which kernels are compiled where it has some.
 
     Raises:
         ValueError: a chip is not known.
@@ -152,6 +157,13 @@ class TritonTarget(PhasedTarget):
             raise ValueError(f"the chips are {', '.join(self.known)}")
         self.chips = [self.known[name] for name in names]
         self.description = self.chips[0]
+        self.schedule: Optional[Schedule] = None
+
+    def on(self, chip: str) -> TritonTarget:
+        """The same for one chip."""
+        one = type(self)(chip)
+        one.schedule = self.schedule
+        return one
 
     def phases(self) -> list[tuple[str, str]]:
         """Names of the phases from `prim` on, and the passes that make each from the one before."""
@@ -168,11 +180,18 @@ class TritonTarget(PhasedTarget):
             ("linalg", f"kernel.func(lamina-convert-prim-to-linalg{{parallel-scatters=true}},{clean})"),
             (
                 "tiled",
-                "kernel.func(lamina-tile-kernels{block-tiles=true pointwise-elements=1024 reduce-elements=1024 online-elements=64 "
-                f"vector-lanes=16 {machine}}},{clean})",
+                "kernel.func(lamina-tile-kernels{block-tiles=true online-elements=64 vector-lanes=16 "
+                f"pointwise-elements={PROGRAM_ELEMENTS} reduce-elements={PROGRAM_ELEMENTS} {machine}}},{clean})",
             ),
             ("ttir", f"lamina-convert-tiled-to-triton,tt.func({clean})"),
         ]
+
+    def lower(self, module: Any, after: str = "prim", until: Optional[str] = None) -> Iterator[str]:
+        """See PhasedTarget; kernels get the schedule's choices before they are tiled."""
+        for phase in super().lower(module, after, until):
+            if phase == BEFORE_TILES and self.schedule is not None:
+                self.schedule.apply(module, self.description)
+            yield phase
 
     def emit_ttir(self, module: Any, after: str = "prim") -> dict[str, str]:
         """Kernels of a module, which is changed, by their names: each a module in generic form, which Triton reads.
@@ -182,7 +201,7 @@ class TritonTarget(PhasedTarget):
         """
         for _ in self.lower(module, after):
             pass
-        return {name: self._to_text(function) for name, function in kernels_of(module)}
+        return {name: self.to_text(function) for name, function in kernels_of(module)}
 
     def emit(self, module: Any, kind: str) -> str | bytes:
         """The kernels of a prim module, which is changed: in order, as text of a stage; one kernel alone as machine code.
@@ -225,9 +244,9 @@ class TritonTarget(PhasedTarget):
         Raises:
             CompileError: a pass failed.
         """
-        before_tiles = copy_module(module) if after == "linalg" else None
+        before_tiles = copy_module(module) if after == BEFORE_TILES else None
         for phase in self.lower(module, after):
-            if phase == "linalg":
+            if phase == BEFORE_TILES:
                 before_tiles = copy_module(module)
             if reached is not None:
                 reached(phase)
@@ -235,8 +254,8 @@ class TritonTarget(PhasedTarget):
 
     def _job(self, name: str, function: Any, before_tiles: Optional[Any]) -> Job:
         settings = settings_of(function, self.description)
-        located = functools.partial(self._to_text, function, True)
-        request = Request(self._to_text(function), settings[0], located, str(function.location), name)
+        located = functools.partial(self.to_text, function, True)
+        request = Request(self.to_text(function), settings[0], located, str(function.location), name)
         tile = smaller_tile(function)
         shrink = None
         if tile is not None and before_tiles is not None:
@@ -251,7 +270,7 @@ class TritonTarget(PhasedTarget):
         for op in module.body.operations:
             if op.operation.name == "kernel.func" and ir.StringAttr(op.attributes["sym_name"]).value == name:
                 op.attributes[TILE] = ir.DenseI64ArrayAttr.get(list(tile), module.context)
-        for _ in self.lower(module, after="linalg"):
+        for _ in self.lower(module, after=BEFORE_TILES):
             pass
         (made,) = [made for found, made in kernels_of(module) if found == name]
         module = copy_module(module, function.context)
@@ -284,7 +303,7 @@ class TritonTarget(PhasedTarget):
         }
         return InterpretedExecutable(module, constants)
 
-    def _to_text(self, function: Any, locations: bool = False) -> str:
+    def to_text(self, function: Any, locations: bool = False) -> str:
         """One kernel as a module in generic form, as Triton's backend takes it; with locations if asked for.
 
         It has no attributes that are for launches, and the functions of the backend's own device library; in Lamina's IR they

@@ -69,10 +69,11 @@ class InterpreterDriver(HostDriver):
     Args:
         module: the prim module that the package was made of.
         chip: whose kernels these are, with its target.
+        schedule: a file of choices that it was compiled by.
     """
 
-    def __init__(self, module: ir.Module, chip: str = "cuda:sm_90"):
-        target = get_target(chip)
+    def __init__(self, module: ir.Module, chip: str = "cuda:sm_90", schedule: Any = None):
+        target = get_target(chip, schedule)
         super().__init__(target.description.arch, target.description.shared_memory)
         self._module = copy_module(module)
         for _ in target.lower(self._module):
@@ -85,11 +86,14 @@ class InterpreterDriver(HostDriver):
         for address, attributes in zip(pointers, function.attributes["arg_attrs"]):
             if "tt.divisibility" in attributes:
                 assert address % ir.IntegerAttr(attributes["tt.divisibility"]).value == 0, kernel.name
-        memory = [
+        interpret(function, self.memory_of(launch, pointers), launch.symbols, launch.programs)
+
+    def memory_of(self, launch: BoundLaunch, pointers: Sequence[int]) -> list[Any]:
+        """The memory of a launch's arguments, as arrays that share it."""
+        return [
             _memory(address, count, element)
-            for address, count, element in zip(pointers, launch.extents, kernel.pointers)
+            for address, count, element in zip(pointers, launch.extents, launch.kernel.pointers)
         ]
-        interpret(function, memory, launch.symbols, launch.programs)
 
 
 def _memory(address: int, count: int, element: str) -> Any:

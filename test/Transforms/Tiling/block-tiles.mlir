@@ -36,3 +36,18 @@ kernel.func @thin(%x: tensor<3x4096xbf16>, %w: tensor<4096x4096xbf16>, %o: tenso
   %0 = prim.dot_general %x, %w batch [] x [] contract [1] x [0] : (tensor<3x4096xbf16>, tensor<4096x4096xbf16>) -> tensor<3x4096xbf16>
   kernel.return %0 : tensor<3x4096xbf16>
 }
+
+// Of other kernels, elements of a program: 4 rows of 256, or 8.
+// CHECK-LABEL: kernel.func @elements
+// CHECK: scf.forall {{.*}} step (4)
+kernel.func @elements(%x: tensor<128x256xf32>, %o: tensor<128x256xf32>) attributes {kernel.elements = 1024, outs = 1} {
+  %0 = prim.tanh %x : tensor<128x256xf32>
+  kernel.return %0 : tensor<128x256xf32>
+}
+
+// CHECK-LABEL: kernel.func @rows
+// CHECK: scf.forall {{.*}} step (8)
+kernel.func @rows(%x: tensor<128x256xf32>, %o: tensor<128xf32>) attributes {kernel.elements = 2048, outs = 1} {
+  %0 = prim.reduce <sum> %x dims [1] : tensor<128x256xf32> to tensor<128xf32>
+  kernel.return %0 : tensor<128xf32>
+}

@@ -28,3 +28,10 @@ kernel.func @twice(%x: tensor<4xf32>, %o: tensor<4xf32>) attributes {outs = 1, k
 kernel.func @tile(%x: tensor<4xf32>, %o: tensor<4xf32>) attributes {outs = 1, kernel.tile = array<i64: 64, 48, 32>} {
   kernel.return %x : tensor<4xf32>
 }
+
+// -----
+
+// expected-error@+1 {{kernel.elements is a positive i64}}
+kernel.func @elements(%x: tensor<4xf32>, %o: tensor<4xf32>) attributes {outs = 1, kernel.elements = 0} {
+  kernel.return %x : tensor<4xf32>
+}

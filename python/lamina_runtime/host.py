@@ -104,12 +104,16 @@ class HostProgram:
 
 def _check_widths(kernel: Kernel, values: Sequence[int], extents: Sequence[int]) -> None:
     """A kernel that computes places in 32 bits must not be given more elements than those can count."""
+    what = ""
     for kind, value in zip(kernel.scalars, values):
         if value >> SCALARS[kind]:
-            raise ValueError(f"a size is {value}, too large for the kernel {kernel.name}, whose sizes have 32 bits")
+            what = f"a size is {value}, too large for the kernel {kernel.name}, whose sizes have 32 bits"
     if "i32" in kernel.scalars and max(extents, default=0) > _LARGEST:
+        elements = max(extents)
+        what = f"a tensor has {elements} elements, too many for the kernel {kernel.name}, whose indices have 32 bits"
+    if what:
         raise ValueError(
-            f"a tensor has {max(extents)} elements, too many for the kernel {kernel.name}, whose indices have 32 bits"
+            f"{what}: compile with bounds for the open sizes (torch.export.Dim(..., max=...)) that allow as many"
         )
 
 

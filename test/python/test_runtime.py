@@ -271,8 +271,21 @@ def test_indices_of_32_bits_are_not_exceeded(tmp_path):
     del program
     driver = HostDriver()
     mine = lamina_runtime.load(tmp_path / "p", driver=driver)
-    with pytest.raises(ValueError, match="32 bits"):
+    with pytest.raises(ValueError, match=r"32 bits: compile with bounds for the open sizes \(torch.export.Dim"):
         mine._call.host.run([0, 0], (2**31 + 1,))
+
+
+def test_indices_have_64_bits_where_bounds_need_them(tmp_path):
+    rows = torch.export.Dim("rows", max=2**20)
+    x = seeded(3, 4096)
+    for columns, scalar in ((4096, "i64"), (1000, "i32")):
+        path = tmp_path / scalar
+        program = package(path, lambda x: torch.tanh(x), (x[:, :columns],), dynamic_shapes=({0: rows},))
+        (kernel,) = lamina_runtime.program.read(path).images["sm_90"].kernels.values()
+        assert kernel.scalars == (scalar,)
+        got = interpreted(path, program)(x[:2, :columns].contiguous())
+        torch.testing.assert_close(got, torch.tanh(x[:2, :columns]), rtol=1e-5, atol=1e-6)
+    lamina_runtime.load(tmp_path / "i64", driver=HostDriver())._call.host.run([0, 0], (2**20,))
 
 
 def test_threads(tmp_path):

@@ -18,8 +18,8 @@ def ConvertTiledToTriton : Pass<"lamina-convert-tiled-to-triton", "mlir::ModuleO
     reduction of products. A scan becomes `tt.scan`; a loop over chunks carries its total. A sort ranks each element by comparing it
     with all others: n^2 comparisons.
 
-    Indices have 32 bits unless a static size needs more; `kernel.index_bits` says so, and a caller must check that arguments
-    of unknown size have at most 2^31 - 1 elements. Sizes that are not
+    Indices have 32 bits unless sizes, or the bounds of their symbols (`prim.symbols`), allow a launch an argument with more than
+    2^31 - 1 elements; `kernel.index_bits` says so, and a caller must check arguments whose sizes have no bounds. Sizes that are not
     known are taken to be no multiple of anything. Pointers are marked as 16-byte aligned where every launch in the module passes
     a whole tensor or a view at an aligned offset; the memory of the host function's own arguments is taken to be aligned.
 

@@ -8,6 +8,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/IR/ConstantRange.h"
 
 using namespace mlir;
 using namespace lamina;
@@ -30,6 +32,48 @@ bool isAligned(Value value) {
   if (auto alloc = dyn_cast_or_null<kernel::AllocOp>(op))
     return isMultiple(alloc.getOffsetAttr(), 16);
   return true;
+}
+
+/// The values that an expression may have, saturated, for symbols of given ranges; sizes are never negative.
+llvm::ConstantRange rangeOf(AffineExpr expr, ArrayRef<llvm::ConstantRange> symbols) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return llvm::ConstantRange(APInt(64, constant.getValue(), /*isSigned=*/true));
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return symbols[symbol.getPosition()];
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  llvm::ConstantRange lhs = rangeOf(binary.getLHS(), symbols), rhs = rangeOf(binary.getRHS(), symbols);
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    return lhs.sadd_sat(rhs);
+  case AffineExprKind::Mul:
+    return lhs.smul_sat(rhs);
+  case AffineExprKind::CeilDiv:
+    return lhs.sadd_sat(rhs).sdiv(rhs);
+  case AffineExprKind::FloorDiv:
+    return lhs.sdiv(rhs);
+  default:
+    return lhs.srem(rhs);
+  }
+}
+
+/// The ranges of a host function's symbols.
+SmallVector<llvm::ConstantRange> getSymbolRanges(Operation *host) {
+  SmallVector<llvm::ConstantRange> ranges;
+  if (auto symbols = host->getAttrOfType<ArrayAttr>("prim.symbols"))
+    for (auto symbol : symbols.getAsRange<DictionaryAttr>()) {
+      auto bound = [&](StringRef key, int64_t otherwise) {
+        auto attr = symbol.getAs<IntegerAttr>(key);
+        return APInt(64, attr ? attr.getInt() : otherwise, /*isSigned=*/true);
+      };
+      ranges.push_back(llvm::ConstantRange::getNonEmpty(bound("min", 0), bound("max", INT64_MAX) + 1));
+    }
+  return ranges;
+}
+
+/// Of a kernel's symbols where no launch is known.
+SmallVector<llvm::ConstantRange> anySizes(kernel::FuncOp kernel) {
+  return SmallVector<llvm::ConstantRange>(kernel.getNumSymbols(),
+                                          llvm::ConstantRange::getNonEmpty(APInt(64, 0), APInt::getSignedMinValue(64)));
 }
 
 /// What is the same in each iteration of a loop comes before it; also loads, such as those of the rows of scores, if
@@ -59,9 +103,17 @@ struct ConvertTiledToTriton : lamina::impl::ConvertTiledToTritonBase<ConvertTile
   }
 
   void runOnOperation() override {
-    // Which arguments of each kernel are not aligned in some launch.
+    // Which arguments of each kernel are not aligned in some launch; and kernels of which some launch may have more
+    // elements than 32 bits count.
     llvm::StringMap<llvm::SmallDenseSet<unsigned>> misaligned;
+    llvm::StringSet<> wide;
     getOperation().walk([&](kernel::LaunchOp launch) {
+      SmallVector<llvm::ConstantRange> outer = getSymbolRanges(launch->getParentOp()), ranges;
+      for (AffineExpr expr : launch.getSymbols().getResults())
+        ranges.push_back(rangeOf(expr, outer));
+      auto kernel = SymbolTable::lookupNearestSymbolFrom<kernel::FuncOp>(launch, launch.getKernelAttr());
+      if (kernel && isWide(kernel, ranges))
+        wide.insert(launch.getKernel());
       auto operands = llvm::to_vector(llvm::concat<Value>(launch.getIns(), launch.getOuts()));
       for (auto [i, operand] : llvm::enumerate(operands))
         if (!isAligned(operand))
@@ -72,24 +124,38 @@ struct ConvertTiledToTriton : lamina::impl::ConvertTiledToTritonBase<ConvertTile
         kernel.emitOpError("is not tiled");
         return signalPassFailure();
       }
-      if (failed(convert(kernel, misaligned[kernel.getSymName()])))
+      if (failed(convert(kernel, misaligned[kernel.getSymName()],
+                         wide.contains(kernel.getSymName()) || isWide(kernel, anySizes(kernel)))))
         return signalPassFailure();
       ++numKernels;
     }
   }
 
-  /// 32 unless an argument of static size is too large for it.
-  int64_t getIndexBits(kernel::FuncOp kernel) {
-    for (Type type : kernel.getArgumentTypes())
-      if (auto tensor = dyn_cast<RankedTensorType>(type);
-          tensor && tensor.hasStaticShape() && tensor.getNumElements() > INT32_MAX)
-        return 64;
-    return indexBits;
+  /// Whether the ranges of a kernel's symbols allow an argument with more elements than 32 bits count; one of which
+  /// there is no bound is not taken to have so many.
+  bool isWide(kernel::FuncOp kernel, ArrayRef<llvm::ConstantRange> symbols) {
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+      if (!isa<RankedTensorType>(kernel.getArgument(i).getType()))
+        continue; // what convert refuses
+      Exprs sizes = getArgumentSizes(kernel, i);
+      auto strides = kernel.getArgAttrOfType<AffineMapAttr>(i, "kernel.strides");
+      llvm::ConstantRange last{APInt(64, 0)}, count{APInt(64, 1)};
+      for (auto [dim, size] : llvm::enumerate(sizes)) {
+        llvm::ConstantRange extent = rangeOf(size, symbols);
+        count = count.smul_sat(extent);
+        if (strides)
+          last = last.sadd_sat(extent.smul_sat(rangeOf(strides.getValue().getResult(dim), symbols)));
+      }
+      const APInt most = (strides ? last : count).getSignedMax();
+      if (most.sgt(INT32_MAX) && !most.isMaxSignedValue())
+        return true;
+    }
+    return false;
   }
 
-  LogicalResult convert(kernel::FuncOp kernel, const llvm::SmallDenseSet<unsigned> &misaligned) {
+  LogicalResult convert(kernel::FuncOp kernel, const llvm::SmallDenseSet<unsigned> &misaligned, bool isWide) {
     OpBuilder b(kernel);
-    auto indexType = b.getIntegerType(getIndexBits(kernel));
+    auto indexType = b.getIntegerType(isWide ? 64 : indexBits);
     SmallVector<Type> types;
     for (Type type : kernel.getArgumentTypes()) {
       Type element = getElementTypeOrSelf(type);

@@ -19,10 +19,18 @@ from .errors import PackageError
 FORMAT = 1
 """Of packages; others are not read."""
 
+PARTS = "parts"
+"""The folder of the parts of a split program."""
+
 MANIFEST, PLAN, CONSTANTS = "manifest.json", "plan.json", "constants.safetensors"
 _LARGEST_TEXT = 256 << 20
 
 Data = Union[bytes, memoryview]
+
+
+def part_folder(number: int) -> str:
+    """Where the entries of a part of a split program are."""
+    return f"{PARTS}/{number}/"
 
 
 def checksum(manifest: Mapping[str, Any]) -> str:
@@ -86,6 +94,13 @@ class Archive:
         if name not in self._entries:
             raise PackageError(f"{self.name} has no entry {name}")
         return self._entries[name]
+
+    def under(self, folder: str) -> Archive:
+        """The entries of a folder, which have been checked, as an archive of the same manifest."""
+        inner = object.__new__(Archive)
+        inner.name, inner.manifest = self.name, self.manifest
+        inner._entries = {k.removeprefix(folder): v for k, v in self._entries.items() if k.startswith(folder)}
+        return inner
 
     def json(self, name: str) -> Any:
         """An entry as JSON."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union
 
 import torch
 
@@ -12,6 +12,8 @@ from .driver import Driver
 from .errors import PackageError
 from .expressions import check, evaluate
 from .host import HostProgram
+from .operators import find_operator, read_argument, value_of
+from .split import SplitHost
 
 _ERRORS: dict[str, type[Exception]] = {
     "IndexError": IndexError,
@@ -65,7 +67,7 @@ class Call:
         plan: the plan's ``call``.
         tensors: the program's own tensors, on the device.
         constants: by key, of the arguments of the host function that are constants.
-        host: the host function.
+        host: the host function, or that of a split program.
         driver: the device.
     """
 
@@ -74,7 +76,7 @@ class Call:
         plan: dict[str, Any],
         tensors: dict[str, torch.Tensor],
         constants: dict[str, torch.Tensor],
-        host: HostProgram,
+        host: Union[HostProgram, SplitHost],
         driver: Driver,
     ):
         self.plan, self.tensors, self.host, self.driver = plan, tensors, host, driver
@@ -100,6 +102,8 @@ class Call:
         self.pending: Optional[Outcomes] = None
         self._shapes: dict[tuple[int, ...], _Shapes] = {}
         self._constants = constants  # kept alive: the pointers below are theirs
+        if isinstance(host, SplitHost):
+            return
         keys = host.host.constants
         self._fixed = [None if key is None else constants[key].data_ptr() for key in keys]
         if self._fixed.count(None) != len(self.arguments):
@@ -125,23 +129,14 @@ class Call:
             if "input" in mutation and _overlaps(leaves, mutation["input"]):
                 name = self.inputs[mutation["input"]]["name"]
                 raise ValueError(f"argument '{name}' is written to and shares memory with another argument")
-        inputs = [_prepared(leaves[key] if kind else self.tensors[key], order) for kind, key, order in self.arguments]
-        results = [
-            torch.empty_strided(sizes, strides, dtype=dtype, device=self.device)
-            for dtype, sizes, strides in shapes.memory
-        ]
-        outcomes = Outcomes(self.checks, self.device) if self.checks else None
-        pointers = self._pointers(inputs, results)
-        if outcomes is not None:
-            pointers += outcomes.pointers()
-        self.host.run(pointers, symbols)
-        if outcomes is not None:
-            if wait and not self.driver.capturing():
-                outcomes.raise_if_failed()
-            else:
-                self.pending = outcomes
-        for number in self.gaps:
-            results[number] = _copy(results[number], *shapes.results[number])
+        given = [leaves[key] if kind else self.tensors[key] for kind, key, _ in self.arguments]
+        if isinstance(self.host, SplitHost):
+            results = [
+                result if result.stride() == strides else _copy(result, sizes, strides)
+                for result, (sizes, strides) in zip(self.host.run(given, symbols, wait), shapes.results)
+            ]
+        else:
+            results = self._launched(self.host, given, symbols, shapes, wait)
         if self.mutations:
             with torch.no_grad():
                 for mutation in self.mutations:
@@ -150,11 +145,35 @@ class Call:
         returns = self.plan["returns"]
         return returned[0] if returns is None else structure.unflatten(returns, iter(returned))
 
+    def _launched(
+        self, host: HostProgram, given: Sequence[torch.Tensor], symbols: tuple[int, ...], shapes: _Shapes, wait: bool
+    ) -> list[torch.Tensor]:
+        """The results of a host function's launches."""
+        inputs = [_prepared(tensor, order) for tensor, (_, _, order) in zip(given, self.arguments)]
+        results = [
+            torch.empty_strided(sizes, strides, dtype=dtype, device=self.device)
+            for dtype, sizes, strides in shapes.memory
+        ]
+        outcomes = Outcomes(self.checks, self.device) if self.checks else None
+        pointers = self._pointers(inputs, results)
+        if outcomes is not None:
+            pointers += outcomes.pointers()
+        host.run(pointers, symbols)
+        if outcomes is not None:
+            if wait and not self.driver.capturing():
+                outcomes.raise_if_failed()
+            else:
+                self.pending = outcomes
+        for number in self.gaps:
+            results[number] = _copy(results[number], *shapes.results[number])
+        return results
+
     def run_main(
         self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], symbols: tuple[int, ...]
     ) -> None:
         """Runs the host function alone, on contiguous tensors; the outputs are aligned."""
         given = [_prepared(tensor, None) for tensor in inputs]  # copies live until all is launched
+        assert isinstance(self.host, HostProgram), "of a program that is not split"
         self.host.run(self._pointers(given, outputs), symbols)
 
     def _pointers(self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> list[int]:
@@ -382,24 +401,6 @@ def dtype_of(name: str) -> torch.dtype:
     return dtype
 
 
-def value_of(data: Any, device: torch.device) -> Any:
-    """A value that is no tensor, from its JSON."""
-    if not isinstance(data, dict):
-        return data
-    ((kind, text),) = data.items()
-    if kind == "float":
-        return float(text)
-    if kind == "complex":
-        return complex(*(value_of(part, device) for part in text))
-    if kind == "device":
-        return device
-    if kind in ("dtype", "layout", "memory_format"):
-        value = getattr(torch, str(text), None)
-        if isinstance(value, getattr(torch, kind)):
-            return value
-    raise PackageError(f"the plan has {data!r} where a value must be")
-
-
 # ---- view ops
 
 
@@ -408,37 +409,18 @@ _View = Callable[[torch.Tensor, Sequence[int]], torch.Tensor]
 
 def _view(step: dict[str, Any], count: int, device: torch.device) -> _View:
     """A view op of ATen with its arguments; its sizes may be expressions."""
-    op = _view_op(step["op"])
-    arguments = [_argument(data, count, device) for data in step["arguments"]]
-    named = {name: _argument(data, count, device) for name, data in step["named"].items()}
+    op = find_operator(step["op"]) if step["op"].startswith("aten.") else None
+    if op is None or not op.is_view:
+        raise PackageError(f"the plan has {step['op']!r} where a view op of ATen must be")
+    arguments = [read_argument(data, count, device) for data in step["arguments"]]
+    named = {name: read_argument(data, count, device) for name, data in step["named"].items()}
     item = step["item"]
 
     def apply(tensor: torch.Tensor, symbols: Sequence[int]) -> torch.Tensor:
-        value = op(tensor, *(a(symbols) for a in arguments), **{name: a(symbols) for name, a in named.items()})
+        value = op(tensor, *(a((), symbols) for a in arguments), **{name: a((), symbols) for name, a in named.items()})
         return value if item is None else value[item]
 
     return apply
-
-
-def _view_op(name: str) -> Callable[..., Any]:
-    """The overload of a name such as ``aten.permute.default``; no other than a view op."""
-    namespace, _, rest = name.partition(".")
-    packet, _, overload = rest.partition(".")
-    op = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None) if namespace == "aten" else None
-    if not isinstance(op, torch._ops.OpOverload) or not op.is_view:
-        raise PackageError(f"the plan has {name!r} where a view op of ATen must be")
-    return op
-
-
-def _argument(data: dict[str, Any], count: int, device: torch.device) -> Callable[[Sequence[int]], Any]:
-    if "size" in data:
-        expr = check(data["size"], count)
-        return lambda symbols: evaluate(expr, symbols)
-    if "list" in data:
-        parts = [_argument(part, count, device) for part in data["list"]]
-        return lambda symbols: [part(symbols) for part in parts]
-    value = value_of(data["value"], device)
-    return lambda symbols: value
 
 
 def _through(views: Sequence[_View], tensor: torch.Tensor, symbols: Sequence[int]) -> torch.Tensor:

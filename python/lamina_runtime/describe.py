@@ -30,10 +30,16 @@ def describe(package: Package) -> str:
     lines += [f"  argument    {_input(spec)}" for spec in call["inputs"]]
     lines += [f"  result      {_tensor(result)}" for result in call["results"]]
     lines += [f"  raises      {message}" for message in call["checks"]]
-    images = [*package.images.items(), *([(f"{package.ptx.chip} (PTX)", package.ptx)] if package.ptx else [])]
-    for name, image in images:
-        lines += _image(name, image, package)
+    lines += _images(package)
+    for number, part in enumerate(package.parts or []):
+        lines.append(f"part {number}:")
+        lines += [f"  {line}" for line in _images(part)]
     return "\n".join(lines)
+
+
+def _images(package: Package) -> list[str]:
+    images = [*package.images.items(), *([(f"{package.ptx.chip} (PTX)", package.ptx)] if package.ptx else [])]
+    return [line for name, image in images for line in _image(name, image, package)]
 
 
 def _image(name: str, image: Image, package: Package) -> list[str]:

@@ -26,6 +26,7 @@ class BoundLaunch:
     Attributes:
         kernel: the kernel.
         programs: of its grid, at least 1.
+        grid: programs along each axis; by default all along the first.
         symbols: values of its scalar arguments.
         extents: elements that lie at each of its pointers.
     """
@@ -34,6 +35,7 @@ class BoundLaunch:
     programs: int
     symbols: tuple[int, ...]
     extents: tuple[int, ...]
+    grid: Optional[tuple[int, ...]] = None
 
 
 Launcher = Callable[[Sequence[int], int, int], None]
@@ -82,7 +84,8 @@ class _LaunchConfig(ctypes.Structure):
     ]
 
 
-_MAX_GRID = 2**31 - 1
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+"""Programs along each axis."""
 _SHARED_MEMORY_OPTIN = 97  # CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -152,24 +155,33 @@ class CudaDriver:
     def bind(self, function: ctypes.c_void_p, launch: BoundLaunch) -> Launcher:
         """Prepares a launch: all but addresses and stream is written once."""
         kernel = launch.kernel
-        if launch.programs > _MAX_GRID:
-            raise DriverError(f"{kernel.name} needs {launch.programs} programs; a grid has at most {_MAX_GRID}")
+        for programs, most in zip(launch.grid or (launch.programs,), _MAX_GRID):
+            if programs > most:
+                raise DriverError(f"{kernel.name} needs {programs} programs; a grid has at most {most} along this axis")
         pointers = len(kernel.pointers)
         scratch = pointers + len(kernel.scalars)
         # A slot of 8 bytes each; the smaller types are the first bytes of it.
         values = (ctypes.c_uint64 * max(1, scratch + kernel.hidden))()
-        values[pointers:scratch] = [symbol & (2**64 - 1) for symbol in launch.symbols]
+        places = kernel.places if kernel.places is not None else tuple(range(pointers))
+        rest = [slot for slot in range(scratch) if slot not in places]
+        for slot, symbol in zip(rest, launch.symbols):
+            values[slot] = symbol & (2**64 - 1)
+        in_order = places == tuple(range(pointers))
         start = ctypes.addressof(values)
         addresses = (ctypes.c_void_p * len(values))(*(start + 8 * i for i in range(len(values))))
         config = _LaunchConfig()
-        config.grid[:] = [launch.programs, 1, 1]
+        config.grid[:] = launch.grid or [launch.programs, 1, 1]
         config.block[:] = [kernel.threads, 1, 1]
         config.shared = kernel.shared
         config_pointer = ctypes.byref(config)
         call = self._library.cuLaunchKernelEx
 
         def run(given: Sequence[int], scratch_address: int, stream: int) -> None:
-            values[:pointers] = given  # type: ignore[call-overload]
+            if in_order:
+                values[:pointers] = given  # type: ignore[call-overload]
+            else:
+                for slot, address in zip(places, given):
+                    values[slot] = address
             if kernel.hidden:
                 values[scratch] = scratch_address
             config.stream = stream

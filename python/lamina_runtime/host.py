@@ -95,7 +95,10 @@ class HostProgram:
                 (-1 if memory.base == ARENA else int(memory.base), evaluate(memory.offset, symbols))
                 for memory in launch.arguments
             )
-            steps.append(_Step(self._driver.bind(function, BoundLaunch(kernel, programs, values, extents)), places))
+            axes = launch.axes
+            grid = (programs, 1, 1) if axes is None else tuple(evaluate(expr, symbols) for expr in axes)
+            bound = BoundLaunch(kernel, programs, values, extents, grid)
+            steps.append(_Step(self._driver.bind(function, bound), places))
             scratch = max(scratch, kernel.scratch * programs)
         arena = evaluate(self.host.arena, symbols)
         start = -(-arena // _CACHE_LINE) * _CACHE_LINE if scratch else arena
@@ -106,7 +109,7 @@ def _check_widths(kernel: Kernel, values: Sequence[int], extents: Sequence[int])
     """A kernel that computes places in 32 bits must not be given more elements than those can count."""
     what = ""
     for kind, value in zip(kernel.scalars, values):
-        if value >> SCALARS[kind]:
+        if not -(1 << SCALARS[kind]) <= value < 1 << SCALARS[kind]:
             what = f"a size is {value}, too large for the kernel {kernel.name}, whose sizes have 32 bits"
     if "i32" in kernel.scalars and max(extents, default=0) > _LARGEST:
         elements = max(extents)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from . import expressions, structure
-from .archive import CONSTANTS, PLAN, Archive
+from .archive import CONSTANTS, PLAN, Archive, part_folder
 from .errors import PackageError
 
 ARENA = "arena"
-SCALARS = {"i32": 31, "i64": 63}
-"""Types of the scalar arguments of kernels, and how many bits their values may have."""
+_MOST_PARTS = 1 << 16
+SCALARS = {"i1": 1, "i32": 31, "i64": 63, "f32": 32}
+"""Types of the scalar arguments of kernels, and how many bits their values may have, less a sign; of floats, their bits."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Kernel:
         scratch, scratch_alignment: bytes of global memory of a program, and of what they are a multiple.
         pointers: element types of the arguments that are pointers.
         scalars: types of those after them, which are values of symbols.
+        places: positions of the pointers among both, if they are not the first.
         hidden: pointers after those, to scratch memory (the first) and to what is not used.
         registers, spills: of a thread, in registers and bytes; None where it is not known.
         warp_size: threads of a warp.
@@ -47,6 +49,7 @@ class Kernel:
     registers: Optional[int] = None
     spills: Optional[int] = None
     warp_size: int = 32
+    places: Optional[tuple[int, ...]] = None
 
     @property
     def threads(self) -> int:
@@ -71,13 +74,14 @@ class Memory:
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch: `grid` programs of a kernel; `line` is where in the user's code it comes from."""
+    """A launch: `grid` programs of a kernel, if it has one axis; `line` is where in the user's code it comes from."""
 
     kernel: str
     grid: Any
     arguments: tuple[Memory, ...]
     symbols: tuple[Any, ...]
     line: Optional[str] = None
+    axes: Optional[tuple[Any, Any, Any]] = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,7 @@ class Package:
         images: by chip.
         ptx: the image for other chips.
         weights: dtype, sizes and order of dimensions in memory of each constant that it does not hold.
+        parts: of a split program, those that are compiled.
     """
 
     archive: Archive
@@ -123,6 +128,7 @@ class Package:
     images: dict[str, Image]
     ptx: Optional[Image]
     weights: dict[str, dict[str, Any]]
+    parts: Optional[list[Package]] = None
 
     @property
     def symbols(self) -> int:
@@ -155,12 +161,13 @@ def checking(name: str) -> Iterator[None]:
 def _read(archive: Archive, plan: dict[str, Any]) -> Package:
     call = plan["call"]
     symbols = len(call["symbols"])
+    split = "steps" in plan
     programs = [
-        {name: _host(host, symbols if name == "main" else 0) for name, host in each.items()}
+        {name: _host(host, symbols if name == "main" or split else 0) for name, host in each.items()}
         for each in plan["programs"]
     ]
     images = {
-        key: _image(archive, facts.get("chip", key), facts, programs[facts["program"]])
+        key: _image(archive, facts.get("chip", key), facts, programs[facts["program"]], split)
         for key, facts in plan["chips"].items()
     }
     ptx = images.pop("ptx", None)
@@ -168,7 +175,8 @@ def _read(archive: Archive, plan: dict[str, Any]) -> Package:
         raise PackageError("it is for no chip at all")
     archive[CONSTANTS]
     _check_call(call)
-    return Package(archive, call, images, ptx, _weights(plan.get("weights", {})))
+    parts = [_read(part, part.json(PLAN)) for part in read_parts(archive)] if split else []
+    return Package(archive, call, images, ptx, _weights(plan.get("weights", {})), parts if split else None)
 
 
 def _weights(data: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -228,6 +236,7 @@ def _host(data: dict[str, Any], symbols: int) -> Host:
                 tuple(arguments),
                 tuple(size(expr) for expr in launch["symbols"]),
                 launch.get("line"),
+                _axes([size(expr) for expr in launch["axes"]]) if "axes" in launch else None,
             )
         )
     return Host(
@@ -238,8 +247,14 @@ def _host(data: dict[str, Any], symbols: int) -> Host:
     )
 
 
-def _image(archive: Archive, chip: str, facts: dict[str, Any], hosts: dict[str, Host]) -> Image:
-    if "main" not in hosts:
+def _axes(axes: list[Any]) -> tuple[Any, Any, Any]:
+    if len(axes) != 3:
+        raise PackageError("the plan has a grid that has not three axes")
+    return (axes[0], axes[1], axes[2])
+
+
+def _image(archive: Archive, chip: str, facts: dict[str, Any], hosts: dict[str, Host], split: bool) -> Image:
+    if "main" not in hosts and not split:
         raise PackageError("the plan has no function main")
     kernels = {name: read_kernel(archive, name, data) for name, data in facts["kernels"].items()}
     for host in hosts.values():
@@ -274,8 +289,27 @@ def read_kernel(archive: Archive, name: str, data: dict[str, Any]) -> Kernel:
         scalars=tuple(data["scalars"]),
         registers=data.get("registers"),
         spills=data.get("spills"),
+        places=_places(data),
         **{key: data[key] for key in numbers},
     )
+
+
+def _places(data: dict[str, Any]) -> Optional[tuple[int, ...]]:
+    places = data.get("places")
+    if places is None:
+        return None
+    known = range(len(data["pointers"]) + len(data["scalars"]))
+    if len(set(places)) != len(data["pointers"]) or not all(type(p) is int and p in known for p in places):
+        raise PackageError("the plan has a kernel whose arguments have no places")
+    return tuple(places)
+
+
+def read_parts(archive: Archive) -> list[Archive]:
+    """The parts of a split program, as archives."""
+    count = archive.json(PLAN)["parts"]
+    if type(count) is not int or not 0 <= count <= _MOST_PARTS:
+        raise PackageError(f"the plan has {count!r} parts")
+    return [archive.under(part_folder(number)) for number in range(count)]
 
 
 def chip_number(chip: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Optional, Union
 
 import torch
@@ -16,6 +16,7 @@ from .errors import DriverError, PackageError
 from .expressions import evaluate
 from .host import HostProgram, load_kernels
 from .plan import Image, Package, checking, choose_image, contents, is_cuda, read_package
+from .split import SplitHost
 from .tensors import read_tensors
 
 
@@ -39,6 +40,7 @@ def load(
     driver: Optional[Driver] = None,
     verify: bool = True,
     weights: Optional[Mapping[str, torch.Tensor]] = None,
+    libraries: Collection[str] = (),
 ) -> Program:
     """Loads a package on a device.
 
@@ -50,6 +52,8 @@ def load(
         verify: whether the package's contents are compared with their hashes.
         weights: by name, those that were left out of the package (``save(without=...)``), such as a ``state_dict()``; others
             are of no matter. They are copied.
+        libraries: namespaces of operators that it may call beside PyTorch's own, where PyTorch runs a part of the program;
+            what registers them must have been imported.
 
     Returns:
         An object that is called as the model is.
@@ -60,7 +64,7 @@ def load(
         OSError: the package cannot be read.
     """
     package = read(path, verify)
-    return Program(package, driver if driver is not None else default_driver(package, device), weights)
+    return Program(package, driver if driver is not None else default_driver(package, device), weights, libraries)
 
 
 def default_driver(package: Package, device: Union[str, torch.device, None] = None) -> Driver:
@@ -91,13 +95,20 @@ class Program:
         package: what was read.
         driver: the device.
         weights: those that the package does not hold.
+        libraries: see load.
 
     Attributes:
         wait: whether a call waits for the results of its checks, such as of indices, if the program has any, and raises
             eager's error. If not, and while a CUDA graph is recorded, `raise_if_failed` does so.
     """
 
-    def __init__(self, package: Package, driver: Driver, weights: Optional[Mapping[str, torch.Tensor]] = None):
+    def __init__(
+        self,
+        package: Package,
+        driver: Driver,
+        weights: Optional[Mapping[str, torch.Tensor]] = None,
+        libraries: Collection[str] = (),
+    ):
         self.package = package
         self.driver = driver
         self.wait = True
@@ -108,7 +119,18 @@ class Program:
         hosts = {name: HostProgram(host, kernels, driver) for name, host in self.image.hosts.items()}
         if "init" in hosts:
             constants.update(_run_init(hosts["init"], constants, driver))
-        used = {key for key in hosts["main"].host.constants if key is not None}
+        main: Union[HostProgram, SplitHost]
+        self._parts: list[Program] = []
+        if package.parts is not None:
+            self._parts = [Program(part, driver) for part in package.parts]
+            with checking(package.archive.name):
+                literals = _named(stored, "literal/")
+                count, device = package.symbols, driver.device
+                main = SplitHost(package.archive, self._parts, hosts, literals, count, libraries, device)
+            used = set()
+        else:
+            main = hosts["main"]
+            used = {key for key in main.host.constants if key is not None}
         if not used <= set(constants):
             raise PackageError(f"{package.archive.name} has no constant {sorted(used - set(constants))[0]}")
         with checking(package.archive.name):
@@ -118,7 +140,7 @@ class Program:
             }
         call = package.call
         with checking(package.archive.name):
-            self._call = Call(call, tensors, {key: constants[key] for key in used}, hosts["main"], driver)
+            self._call = Call(call, tensors, {key: constants[key] for key in used}, main, driver)
             positional, named = call["arguments"]["children"]
             self._positional = len(positional["children"])
             self._names: list[str] = list(named["keys"])
@@ -143,6 +165,10 @@ class Program:
         """Runs the program with the leaves of its arguments."""
         return self._call(leaves, self.wait)
 
+    def call_part(self, leaves: Sequence[Any], wait: bool) -> list[Any]:
+        """Runs the program as a part of another, see lamina_runtime.split."""
+        return self._call(leaves, wait)
+
     def run_main(self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor], symbols: Sequence[int]) -> None:
         """Runs the host function main alone: nothing is checked.
 
@@ -158,11 +184,13 @@ class Program:
         outcomes = self._call.pending
         if outcomes is not None:
             outcomes.raise_if_failed()
+        for part in self._parts:
+            part.raise_if_failed()
 
     @property
     def kernels(self) -> list[str]:
         """The names of the kernels."""
-        return list(self.image.kernels)
+        return [*self.image.kernels, *(name for part in self._parts for name in part.kernels)]
 
     def _rearranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         parameters = self.package.call["parameters"]

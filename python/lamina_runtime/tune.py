@@ -20,11 +20,12 @@ from typing import Any, Optional, Union
 import torch
 
 from .archive import PLAN
-from .call import dtype_of, value_of
+from .call import dtype_of
 from .driver import BoundLaunch, Driver, Launcher
 from .errors import DriverError, PackageError
 from .expressions import check, evaluate
 from .host import load_kernels
+from .operators import value_of
 from .plan import Kernel, Package, checking, choose_image, read_kernel
 from .program import Program, default_driver, read
 from .schedule import Entries, ScheduleError, merge_schedules, read_schedule, write_schedule

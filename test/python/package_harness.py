@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
+import struct
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from mlir import ir
+from triton.runtime.interpreter import InterpretedFunction
 
 from lamina.compiler import copy_module
 from lamina.reference.triton import launch as interpret
@@ -94,6 +97,66 @@ class InterpreterDriver(HostDriver):
             _memory(address, count, element)
             for address, count, element in zip(pointers, launch.extents, launch.kernel.pointers)
         ]
+
+
+class SplitDriver(HostDriver):
+    """Runs a split program: parts in the interpreter of Triton IR, the user's kernels in Triton's own.
+
+    Args:
+        split: the executable of the program.
+        chip: whose kernels these are.
+    """
+
+    def __init__(self, split: Any, chip: str = "sm_90"):
+        super().__init__(get_target(f"cuda:{chip}").description.arch)
+        self._runs: dict[bytes, Any] = {}
+        for step in split.steps:
+            if step.part is not None:
+                inner = InterpreterDriver(step.part.program.module, f"cuda:{chip}")
+                for kernel in step.part.executable.images[chip].kernels.values():
+                    self._runs[kernel.binary] = inner.execute
+        if split.user_images is not None:
+            for node, call in split.user_images.calls.items():
+                binary = split.user_images.kernels[chip][split.user_images.names[node]].binary
+                self._runs[binary] = functools.partial(self._run_user, call)
+
+    def load(self, image: bytes, kernel: Kernel) -> bytes:
+        super().load(image, kernel)
+        return bytes(image)
+
+    def bind(self, function: Any, launch: BoundLaunch) -> Launcher:
+        def run(pointers: Sequence[int], scratch: int, stream: int) -> None:
+            self.launches.append((launch.kernel.name, launch.programs, list(pointers), launch.symbols))
+            self._runs[function](launch, pointers)
+
+        return run
+
+    def _run_user(self, call: Any, launch: BoundLaunch, pointers: Sequence[int]) -> None:
+        """Arguments are put in their places by the plan alone; constants are those that the kernel was compiled for."""
+        kernel, count = launch.kernel, len(launch.kernel.pointers) + len(launch.symbols)
+        memory = InterpreterDriver.memory_of(self, launch, pointers)  # type: ignore[arg-type]
+        tensors = [
+            torch.from_numpy(each.view(np.uint8)).view(_TORCH[name]) for each, name in zip(memory, kernel.pointers)
+        ]
+        places = kernel.places if kernel.places is not None else range(len(tensors))
+        numbers = [
+            struct.unpack("<f", struct.pack("<I", value))[0] if kind == "f32" else value
+            for kind, value in zip(kernel.scalars, launch.symbols)
+        ]
+        rest = iter(numbers)
+        at = dict(zip(places, tensors))
+        parameters = iter([at[k] if k in at else next(rest) for k in range(count)])
+        names = list(call.function.arg_names)
+        given = {
+            name: call.constants[(k,)] if (k,) in call.constants else next(parameters) for k, name in enumerate(names)
+        }
+        InterpretedFunction(call.function.fn)[launch.grid](**given)
+
+
+_TORCH = {
+    "f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64,
+    "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "i1": torch.bool,
+}  # fmt: skip
 
 
 def _memory(address: int, count: int, element: str) -> Any:

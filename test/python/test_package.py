@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 import zipfile
 
 import pytest
@@ -654,18 +653,6 @@ def test_constants_are_checked(saved, tmp_path):
 
 
 # ---- what cannot be packaged
-
-
-def test_calls_that_pytorch_runs(tmp_path):
-    def model(x):
-        return torch.nonzero(x + 1) * 2
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        program = lamina.compile(model, (seeded(4),), target="cuda:sm_90", fallback="eager")
-    with pytest.raises(CompileError, match=r"test_package.py:\d+: .*cannot hold aten.nonzero.*which PyTorch runs"):
-        program.save(tmp_path / "p")
-    assert not (tmp_path / "p").exists()
 
 
 def test_hosts_with_other_operations():

@@ -20,7 +20,7 @@ from .importer import Importer, UnsupportedNode, import_graph
 from .program import Executable, Input, Mutation, Program, Returned
 from .results import Place, ResultPlan
 from .storage import resolve_storage
-from .user_kernels import check_kernels
+from .user_kernels import check_kernels, kernel_of
 
 log = get_logger("frontend")
 
@@ -59,7 +59,7 @@ def build(
     try:
         imported = import_graph(graph_module, plan.nodes, constants, ranges, _bounds(constants, tensors))
     except UnsupportedNode as error:
-        if options.fallback == "error":
+        if options.fallback == "error" and kernel_of(error.node) is None:
             raise
         from .fallback import SplitExecutable
 

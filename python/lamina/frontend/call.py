@@ -20,7 +20,6 @@ from torch.utils._sympy.printers import PythonPrinter
 from lamina.errors import CompileError
 
 from .frozen import Frozen, explain_change
-from .locations import module_path, user_frame
 from .program import Executable, Input, Program, Returned
 from .sizes import Size
 
@@ -131,17 +130,6 @@ class CallableProgram:
             CompileError: the target makes no packages, or the program has something that they cannot hold.
             OSError: it cannot be written.
         """
-        eager = getattr(self.executable, "eager", None)
-        if eager:
-            node, reason = next(iter(eager.items()))
-            frame = user_frame(node)
-            raise CompileError(
-                f"a package cannot hold {node.target}, which PyTorch runs: {reason}",
-                op=str(node.target),
-                location=str(frame) if frame else None,
-                hint="rewrite the line so that it can be compiled.",
-                module=module_path(node) or None,
-            )
         save = getattr(self.executable, "save", None)
         if save is None:
             raise CompileError(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Optional, Union, cast
 
 import sympy
 import torch
 import torch.fx
 
+from lamina.errors import CompileError
 from lamina.logging import get_logger
 from lamina.options import Options
+from lamina.targets import get_target
 
 from .effects import is_ordered
 from .importer import IGNORED, Argument, Reasons, UnsupportedNode, is_size_node, unsupported_reason
@@ -22,26 +25,40 @@ from .locations import user_frame
 from .program import Input, Program
 from .results import ResultPlan
 from .sizes import is_unbacked, to_size, to_sizes
+from .user_kernels import kernel_of
 
 log = get_logger("frontend")
 
 
 @dataclass
-class _Step:
+class Step:
     """A compiled part, or one eager call, in the order of execution.
 
     Attributes:
         run: called with the values of `reads`.
         reads, writes: nodes of the whole graph.
+        part: what was compiled; None of an eager call, which is the one node of `writes`.
     """
 
     run: Callable[..., Any]
     reads: list[torch.fx.Node]
     writes: list[torch.fx.Node]
+    part: Optional[Part] = None
+
+
+@dataclass
+class Part:
+    """A compiled part: its program, whose arguments are tensors and then the values of `symbols`; and its executable."""
+
+    program: Program
+    executable: Any
+    symbols: list[sympy.Symbol]
 
 
 class SplitExecutable:
-    """Runs a graph as compiled parts and eager calls. It is an Executable once `bound` to its program.
+    """Runs a graph as compiled parts and calls that PyTorch runs: of operators, or of Triton kernels of the user's own.
+
+    It is an Executable once `bound` to its program.
 
     Args:
         graph_module: the whole graph.
@@ -49,6 +66,14 @@ class SplitExecutable:
         error: the first node found that cannot be imported.
         options: those of the whole; every part is compiled with them.
         ranges: value ranges of torch's symbols.
+
+    Attributes:
+        eager: calls of operators that are not compiled, with the reason.
+        launches: calls of the user's own kernels.
+        buffers: memory without contents that only those read, which PyTorch allocates.
+
+    Raises:
+        UnsupportedNode: there is an eager call, and the options allow none.
     """
 
     def __init__(
@@ -64,15 +89,32 @@ class SplitExecutable:
         self.options = options
         self.ranges = ranges
         self.eager: dict[torch.fx.Node, str] = {}
+        self.launches = [node for node in graph_module.graph.nodes if kernel_of(node) is not None]
+        self.buffers = [node for node in graph_module.graph.nodes if _is_buffer(node)]
         known: Reasons = {}
         for node in graph_module.graph.nodes:
             reason = unsupported_reason(node, known)
-            if reason is not None:
-                self.eager[node] = reason
-        if error.node.op == "call_function":
-            self.eager.setdefault(error.node, error.message)
+            if reason is not None and node not in self.launches:
+                self._run_eagerly(node, UnsupportedNode(node, reason))
+        if error.node.op == "call_function" and error.node not in self.launches:
+            self._run_eagerly(error.node, error)
         self.steps = self._compile()
+        self.user_images = self._compile_kernels()
         self._warn()
+
+    def _run_eagerly(self, node: torch.fx.Node, error: UnsupportedNode) -> None:
+        if self.options.fallback == "error":
+            raise error
+        self.eager.setdefault(node, error.message)
+
+    def _compile_kernels(self) -> Any:
+        """The machine code of the user's kernels for the target's chips."""
+        target = get_target(self.options.target)
+        if not (self.launches and getattr(target, "makes_packages", False)):
+            return None
+        from lamina.package.user_kernels import build_user_images
+
+        return build_user_images(self.launches, target)
 
     def _warn(self) -> None:
         seen = set()
@@ -87,7 +129,7 @@ class SplitExecutable:
 
     # ---- splitting
 
-    def _compile(self) -> list[_Step]:
+    def _compile(self) -> list[Step]:
         """Compiles all parts; each node found out to be unsupported makes the split finer."""
         while True:
             try:
@@ -95,7 +137,7 @@ class SplitExecutable:
             except _PartError as error:
                 if error.node in self.eager:
                     raise error.cause from None
-                self.eager[error.node] = error.cause.message
+                self._run_eagerly(error.node, error.cause)
 
     def _levels(self) -> dict[torch.fx.Node, int]:
         """A number for each call: even ones are compiled, odd ones eager, and nothing reads a higher number.
@@ -103,14 +145,15 @@ class SplitExecutable:
         Those of calls whose order matters never fall, so these run as the program has them.
         """
         levels: dict[torch.fx.Node, int] = {}
+        apart = {*self.eager, *self.launches, *self.buffers}
         ordered = 0
         for node in self.graph_module.graph.nodes:
-            if node.op != "call_function" or node.target in IGNORED or (is_size_node(node) and not _is_late(node)):
+            if node.op != "call_function" or node.target in IGNORED or (is_size_node(node) and not is_late(node)):
                 continue
             if node.target is operator.getitem and node.args[0] in levels:
                 levels[node] = levels[node.args[0]]
                 continue
-            parity = 1 if node in self.eager or is_size_node(node) else 0
+            parity = 1 if node in apart or is_size_node(node) else 0
             level = parity
             below = [levels[source] for source in node.all_input_nodes if source in levels]
             keeps_order = is_ordered(node)
@@ -121,9 +164,9 @@ class SplitExecutable:
             levels[node] = level
         return levels
 
-    def _steps(self) -> list[_Step]:
+    def _steps(self) -> list[Step]:
         levels = self._levels()
-        steps: list[_Step] = []
+        steps: list[Step] = []
         for level in sorted(set(levels.values())):
             nodes = [node for node in self.graph_module.graph.nodes if levels.get(node) == level]
             if level % 2:
@@ -132,7 +175,7 @@ class SplitExecutable:
                 steps.append(self._part(nodes))
         return steps
 
-    def _part(self, nodes: list[torch.fx.Node]) -> _Step:
+    def _part(self, nodes: list[torch.fx.Node]) -> Step:
         """Compiles some nodes as a graph of their own, whose inputs are the tensors that it reads from outside."""
         inside, graph = set(nodes), torch.fx.Graph()
         copies: dict[torch.fx.Node, torch.fx.Node] = {}
@@ -160,12 +203,12 @@ class SplitExecutable:
         part = torch.fx.GraphModule(self.graph_module, graph)
         origin = {copy: node for node, copy in copies.items()}
         try:
-            run = compile_part(part, self.options, self.ranges, self._symbols())
+            run, compiled = compile_part(part, self.options, self.ranges, self.part_symbols())
         except UnsupportedNode as error:
             raise _PartError(origin[error.node], error) from error
-        return _Step(run, reads, writes)
+        return Step(run, reads, writes, compiled)
 
-    def _symbols(self) -> list[sympy.Symbol]:
+    def part_symbols(self) -> list[sympy.Symbol]:
         symbols: set[sympy.Symbol] = set()
         for node in self.graph_module.graph.nodes:
             value = node.meta.get("val")
@@ -181,10 +224,34 @@ class SplitExecutable:
                     symbols |= size.free_symbols if isinstance(size, sympy.Expr) else set()
         return sorted(symbols, key=str)
 
+    # ---- what it is
+
+    @property
+    def kernels(self) -> list[str]:
+        """The names of the kernels of all parts, and of the user's own."""
+        own = [name for step in self.steps if step.part for name in getattr(step.part.executable, "kernels", ())]
+        return own + list(dict.fromkeys(str(kernel_of(node)) for node in self.launches))
+
+    def save(self, path: Union[str, os.PathLike[str]], **options: Any) -> None:
+        """Writes a package; see lamina.package.split.save_split.
+
+        Raises:
+            CompileError: the target makes no packages, or the program has something that they cannot hold.
+            OSError: it cannot be written.
+        """
+        if not getattr(get_target(self.options.target), "makes_packages", False):
+            raise CompileError(
+                f"the target {self.options.target!r} makes no packages", hint='use target="cuda:sm_90", for example.'
+            )
+        from lamina.package.split import save_split
+
+        save_split(self, path, **options)
+
     # ---- execution
 
     def bound(self, program: Program) -> SplitExecutable:
         """Fixes the order of arguments and symbols to the program's."""
+        self.program = program
         self.arguments: list[Argument] = program.arguments
         self.symbols = program.symbols
         return self
@@ -195,13 +262,13 @@ class SplitExecutable:
         for argument, tensor in zip(self.arguments, inputs):
             values[argument.node] = tensor
         for node in self.graph_module.graph.nodes:
-            if is_size_node(node) and not _is_late(node):
+            if is_size_node(node) and not is_late(node):
                 values[node] = _evaluated(node.meta["val"], environment)
             elif node.op == "get_attr" and node not in values:
                 values[node] = operator.attrgetter(node.target)(self.graph_module)
             elif node.op == "placeholder" and node not in values:
                 values[node] = None
-        numbers = [environment[symbol] for symbol in self._symbols()]
+        numbers = [environment[symbol] for symbol in self.part_symbols()]
         with torch.no_grad():
             for step in self.steps:
                 results = step.run(values, numbers, [values[node] for node in step.reads])
@@ -212,6 +279,14 @@ class SplitExecutable:
 class _PartError(Exception):
     def __init__(self, node: torch.fx.Node, cause: UnsupportedNode):
         self.node, self.cause = node, cause
+
+
+_EMPTY = frozenset({"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"})
+
+
+def _is_buffer(node: torch.fx.Node) -> bool:
+    name = getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
+    return name in _EMPTY and bool(node.users) and all(kernel_of(user) is not None for user in node.users)
 
 
 def _is_tensor(node: torch.fx.Node) -> bool:
@@ -226,7 +301,7 @@ def _closure(nodes: Sequence[torch.fx.Node]) -> list[torch.fx.Node]:
     return [node for node in nodes[0].graph.nodes if node in wanted]
 
 
-def _is_late(node: torch.fx.Node) -> bool:
+def is_late(node: torch.fx.Node) -> bool:
     """Whether a size, or what is computed from sizes, is known only when the program has run that far."""
     value = node.meta["val"]
     return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) and is_unbacked(value.node.expr)
@@ -244,17 +319,17 @@ def _evaluated(value: Any, environment: Mapping[sympy.Symbol, int]) -> Any:
     return value
 
 
-def _eager_step(node: torch.fx.Node) -> _Step:
+def _eager_step(node: torch.fx.Node) -> Step:
     def run(values: Mapping[torch.fx.Node, Any], numbers: Sequence[int], reads: Sequence[Any]) -> list[Any]:
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: values[n])
         return [cast(Callable[..., Any], node.target)(*args, **kwargs)]
 
-    return _Step(run, [], [node])
+    return Step(run, [], [node])
 
 
 def compile_part(
     part: torch.fx.GraphModule, options: Options, ranges: Mapping[sympy.Symbol, Any], symbols: Sequence[sympy.Symbol]
-) -> Callable[..., list[Any]]:
+) -> tuple[Callable[..., list[Any]], Part]:
     """Compiles a part; its inputs are its tensors and then the value of each symbol."""
     from .build import build
     from .call import generate
@@ -285,8 +360,13 @@ def compile_part(
         in_spec=None,
         out_spec=None,
     )
-    call = generate(built.program, built.executable(), guard=False)
-    return lambda values, numbers, reads: call([*reads, *numbers])
+    # Not every part has all symbols.
+    used = [number for number, symbol in enumerate(symbols) if symbol in built.program.symbols]
+    tensors = len(inputs) - len(symbols)
+    built.program.inputs = inputs[:tensors] + [inputs[tensors + number] for number in used]
+    compiled = Part(built.program, built.executable(), [symbols[number] for number in used])
+    call = generate(compiled.program, compiled.executable, guard=False)
+    return lambda values, numbers, reads: call([*reads, *(numbers[k] for k in used)]), compiled
 
 
 def graph_input(name: str, value: Any) -> Input:

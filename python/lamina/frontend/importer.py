@@ -22,7 +22,7 @@ from .blame import raise_what_eager_raises
 from .bounds import Bounds
 from .builder import DTYPES, Builder, Output, Value
 from .locations import Locations, module_path, user_frame
-from .sizes import NotAffine, Size, SymbolTable, is_unbacked, same_sizes, to_size, to_sizes
+from .sizes import EXTREMA, NotAffine, Size, SymbolTable, is_unbacked, same_sizes, to_size, to_sizes
 from .table import Unsupported, lookup
 from .user_kernels import kernel_of
 
@@ -109,7 +109,7 @@ def unsupported_reason(node: torch.fx.Node, known: Reasons) -> Optional[str]:
     if node.target in IGNORED:
         return None
     if (kernel := kernel_of(node)) is not None:
-        return f"it launches the Triton kernel {kernel}, which is not compiled with the rest of a program yet"
+        return f"it launches the Triton kernel {kernel}"
     if node.meta.get(REASON) is not None:
         return str(node.meta[REASON])
     if lookup(node.target) is None:
@@ -179,7 +179,8 @@ def _unimportable(fake: torch.Tensor) -> Optional[str]:
         return f"prim has no element type for {fake.dtype}"
     if _depends_on_data(fake):
         return "a size depends on data"
-    return None
+    extrema = [size for size in to_sizes(fake.shape) if isinstance(size, sympy.Expr) and size.has(*EXTREMA)]
+    return f"a size is {extrema[0]}, a maximum or minimum of sizes" if extrema else None
 
 
 def physical_order(shape: Sequence[Any], stride: Sequence[Any]) -> tuple[int, ...]:

@@ -29,6 +29,10 @@ from torch.utils._sympy.symbol import SymT, symbol_is_type
 Size = Union[int, sympy.Expr]
 
 
+EXTREMA = (TorchMax, TorchMin, sympy.Max, sympy.Min)
+"""What no affine expression says."""
+
+
 class NotAffine(Exception):
     """An expression that no affine map can hold."""
 
@@ -173,7 +177,7 @@ class SymbolTable:
             numerator, denominator = (self.affine(normalise(arg)) for arg in expr.args[0].args)
             divide = ir.AffineExpr.get_ceil_div if isinstance(expr, CeilToInt) else ir.AffineExpr.get_floor_div
             return divide(numerator, denominator)
-        if isinstance(expr, (TorchMax, TorchMin, sympy.Max, sympy.Min)):
+        if isinstance(expr, EXTREMA):
             raise NotAffine(f"{expr}, a maximum or minimum of sizes")
         raise NotAffine(str(expr))
 

@@ -194,7 +194,7 @@ class PackageExecutable:
         from lamina_runtime.plan import read_package
         from lamina_runtime.program import Program, default_driver
 
-        entries = _in_memory(self._entries(None, ptx=False), self._facts(ptx=False))
+        entries = _in_memory(self.entries(None, ptx=False), self._facts(ptx=False))
         package = read_package(Archive(entries, "the program", verify=False))
         return Program(package, self.driver if self.driver is not None else default_driver(package))
 
@@ -239,18 +239,15 @@ class PackageExecutable:
             CompileError: the program has something that a package cannot hold.
             OSError: it cannot be written.
         """
-        place = Path(path)
-        if folder is None:
-            folder = place.is_dir() or str(path).endswith(("/", os.sep))
         tunables = {
             chip: build_candidates(self.program.module, self.target.on(chip), image.choices, candidates, progress)
             for chip, image in (self.images.items() if candidates else ())
         }
-        entries = self._entries(signature, ptx, constants=False, without=without, tunables=tunables)
+        entries = self.entries(signature, ptx, constants=False, without=without, tunables=tunables)
         with tempfile.TemporaryDirectory(prefix="lamina-") as temporary:
             constants = Path(temporary) / CONSTANTS
-            _save_tensors(self._tensors(ptx, without), constants)
-            write_package(place, {**entries, CONSTANTS: constants}, self._facts(ptx), folder)
+            save_tensors(self._tensors(ptx, without), constants)
+            write_package(Path(path), {**entries, CONSTANTS: constants}, self._facts(ptx), is_folder(path, folder))
 
     def _all_images(self, ptx: bool) -> dict[str, Image]:
         return {**self.images, "ptx": self._ptx} if ptx and self.target.portable_chip else self.images
@@ -261,7 +258,7 @@ class PackageExecutable:
         assert chip is not None, "of a target that has one"
         return self.images.get(chip) or build_images(self.program.module, self.target, [chip])[chip]
 
-    def _entries(
+    def entries(
         self,
         signature: Optional[inspect.Signature],
         ptx: bool,
@@ -284,7 +281,7 @@ class PackageExecutable:
             ) -> dict[str, Any]:
                 entries[file] = kernel.asm["ptx"].encode() if is_text else kernel.binary
                 warp_size = self.target.known[image.chip].warp_size
-                return {**_kernel_facts(kernel, image.signatures[name], file), "warp_size": warp_size}
+                return {**kernel_facts(kernel, image.signatures[name], file), "warp_size": warp_size}
 
             for name, kernel in image.kernels.items():
                 place = f"kernels/{key}/{name}"
@@ -329,17 +326,7 @@ class PackageExecutable:
 
     def _facts(self, ptx: bool) -> dict[str, Any]:
         kernels = [kernel for image in self.images.values() for kernel in image.kernels.values()]
-        versions = {"lamina": _version("lamina"), "torch": torch.__version__}
-        if kernels:
-            versions["triton"] = kernels[0].triton
-        tools = sorted({item for kernel in kernels for item in kernel.tools.items()})
-        for tool, version in tools:
-            versions[tool] = f"{versions[tool]}, {version}" if tool in versions else version
-        chip = self.target.portable_chip if ptx else None
-        if chip is not None:
-            major, minor = divmod(dict(self.target.known[chip].options)["ptx_version"], 10)
-            versions["ptx"] = f"{major}.{minor}"
-        return {"versions": versions, "chips": list(self.images), "ptx": chip}
+        return package_facts(self.target, kernels, ptx)
 
     def _used(self, ptx: bool) -> dict[str, Argument]:
         """The constants that host functions take, by their keys."""
@@ -366,7 +353,28 @@ class PackageExecutable:
         return {**tensors, **{f"tensor/{key}": tensor for key, tensor in own_tensors(self.program).items()}}
 
 
-def _kernel_facts(kernel: CompiledKernel, signature: dict[str, Any], file: str) -> dict[str, Any]:
+def is_folder(path: Union[str, os.PathLike[str]], folder: Optional[bool]) -> bool:
+    """Whether a package becomes a folder: if asked for, and else if its place is one or ends with a slash."""
+    return folder if folder is not None else Path(path).is_dir() or str(path).endswith(("/", os.sep))
+
+
+def package_facts(target: TritonTarget, kernels: Sequence[CompiledKernel], ptx: bool) -> dict[str, Any]:
+    """What a manifest says beside its entries: versions and chips."""
+    versions = {"lamina": _version("lamina"), "torch": torch.__version__}
+    if kernels:
+        versions["triton"] = kernels[0].triton
+    tools = sorted({item for kernel in kernels for item in kernel.tools.items()})
+    for tool, version in tools:
+        versions[tool] = f"{versions[tool]}, {version}" if tool in versions else version
+    chip = target.portable_chip if ptx else None
+    if chip is not None:
+        major, minor = divmod(dict(target.known[chip].options)["ptx_version"], 10)
+        versions["ptx"] = f"{major}.{minor}"
+    return {"versions": versions, "chips": [chip.name for chip in target.chips], "ptx": chip}
+
+
+def kernel_facts(kernel: CompiledKernel, signature: dict[str, Any], file: str) -> dict[str, Any]:
+    """What a plan says of a kernel."""
     return {
         "entry": kernel.name,
         "file": file,
@@ -408,7 +416,12 @@ def _apart(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return result
 
 
-def _save_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
+def save_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
+    """Writes a file of safetensors.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     from safetensors.torch import save_file
 
     save_file(_apart(tensors), path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
 import sympy
@@ -26,20 +26,19 @@ def read_interface(program: Program, signature: Optional[inspect.Signature]) -> 
     """The ``call`` of a plan.
 
     Args:
-        program: a program with a module.
+        program: the program; of a part of one, arguments are by position.
         signature: the model's, so that arguments are taken by name or by position alike.
 
     Raises:
         CompileError: a value, size or structure that plain data cannot say.
     """
-    assert program.in_spec is not None, "a captured program has one"
     names = {symbol: number for number, symbol in enumerate(program.symbols)}
     reader = _Reader(program, names)
     reader.check_aliases()
     return {
         "symbols": [{"min": low, "max": high} for low, high in program.ranges],
         "parameters": list(signature.parameters) if signature is not None else None,
-        "arguments": structure(program.in_spec),
+        "arguments": _flat(len(program.inputs)) if program.in_spec is None else structure(program.in_spec),
         "inputs": [reader.input(spec) for spec in program.inputs],
         "sources": reader.sources(),
         "tensors": {key: {"order": order} for key, order in reader.own_orders().items()},
@@ -114,7 +113,8 @@ class _Reader:
                 raise CompileError(f"the tensors {other} and {key} share memory and are written to", hint="clone one.")
 
     def result(self, result: Result) -> dict[str, Any]:
-        assert result.dtype is not None, "a program with a module returns tensors"
+        if result.dtype is None:
+            raise CompileError("the program returns a number that depends on data, which no package can")
         return {
             "sizes": self.sizes(result.sizes),
             "strides": self.sizes(result.strides),
@@ -142,11 +142,30 @@ class _Reader:
 
     def argument(self, argument: Any) -> Any:
         """An argument of a view op: a size, a value, or a list of them."""
-        if isinstance(argument, sympy.Expr):
-            return {"size": of_size(argument, self.names)}
+        read = argument_reader(
+            lambda each: {"size": of_size(each, self.names)} if isinstance(each, sympy.Expr) else None
+        )
+        return read(argument)
+
+
+def argument_reader(special: Callable[[Any], Optional[dict[str, Any]]]) -> Callable[[Any], dict[str, Any]]:
+    """What makes an argument of an operator JSON: a value, a list, or what `special` says it is, where that is not None."""
+
+    def read(argument: Any) -> dict[str, Any]:
+        found = special(argument)
+        if found is not None:
+            return found
         if isinstance(argument, (list, tuple)):
-            return {"list": [self.argument(each) for each in argument]}
-        return {"value": value(argument, "an argument of a view")}
+            return {"list": [read(each) for each in argument]}
+        return {"value": value(argument, "an argument of an operator")}
+
+    return read
+
+
+def _flat(count: int) -> dict[str, Any]:
+    """The structure of so many arguments by position."""
+    positional = {"kind": "tuple", "children": [None] * count}
+    return {"kind": "tuple", "children": [positional, {"kind": "dict", "keys": [], "children": []}]}
 
 
 def _dtype(dtype: torch.dtype) -> str:

@@ -32,12 +32,14 @@ class Settings:
         warps: of each program, a power of two.
         stages: how many iterations of a loop around tt.dot have their operands under way at once.
         until: the last stage that is made, by default the machine code.
+        options: of Triton's backend, beside these and the chip's.
     """
 
     chip: str
     warps: int = 4
     stages: int = 3
     until: Optional[str] = None
+    options: tuple[tuple[str, Any], ...] = ()
 
 
 def find_chip(name: str) -> tuple[Toolchain, ChipDescription]:
@@ -124,6 +126,53 @@ def verify_ttir(text: str) -> None:
             raise RuntimeError("the module does not verify")
 
 
+def _backend(settings: Settings) -> tuple[Any, Any, Any, Any]:
+    """Triton's backend, target, options and a context with all dialects."""
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler.compiler import make_backend
+
+    tools, chip = find_chip(settings.chip)
+    gpu = GPUTarget(tools.backend, chip.arch, chip.warp_size)
+    backend, context = make_backend(gpu), _context()
+    backend.load_dialects(context)
+    # Products and sums round twice, as eager's do.
+    options = {
+        "num_warps": settings.warps,
+        "num_stages": settings.stages,
+        "enable_fp_fusion": False,
+        **dict(chip.options),
+        **dict(settings.options),
+    }
+    return backend, gpu, backend.parse_options(options), context
+
+
+def ir_of_function(
+    function: Any,
+    signature: dict[str, str],
+    constants: dict[tuple[int, ...], Any],
+    attributes: dict[tuple[int, ...], Any],
+    settings: Settings,
+) -> str:
+    """Triton IR of a function that is decorated by triton.jit.
+
+    Args:
+        function: the function.
+        signature: the type of each parameter, as Triton calls it.
+        constants: values of those whose type is ``constexpr``, by position.
+        attributes: of other parameters, by position, such as their divisibility.
+        settings: for which chip, and how it will be compiled.
+
+    Raises:
+        Exception: Triton cannot compile it.
+    """
+    from triton.compiler import ASTSource
+
+    backend, gpu, options, context = _backend(settings)
+    source = ASTSource(function, signature, constants, attributes)
+    implementation = backend.get_codegen_implementation(options)
+    return str(source.make_ir(gpu, options, implementation, backend.get_module_map(), context))
+
+
 def compile_stages(text: str, settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
     """Compiles a module with one kernel through Triton's own stages.
 
@@ -139,16 +188,9 @@ def compile_stages(text: str, settings: Settings) -> tuple[dict[str, Any], dict[
         Exception: a stage failed; its diagnostics are on file descriptors 1 and 2.
     """
     import triton
-    from triton.backends.compiler import GPUTarget, Language
-    from triton.compiler.compiler import make_backend
+    from triton.backends.compiler import Language
 
-    tools, chip = find_chip(settings.chip)
-    gpu = GPUTarget(tools.backend, chip.arch, chip.warp_size)
-    backend, context = make_backend(gpu), _context()
-    backend.load_dialects(context)
-    given = {"num_warps": settings.warps, "num_stages": settings.stages, **dict(chip.options)}
-    # Products and sums round twice, as eager's do.
-    options = backend.parse_options({**given, "enable_fp_fusion": False})
+    backend, gpu, options, context = _backend(settings)
     module: Any = _parse(text, context)
     metadata: dict[str, Any] = {"target": gpu, **options.__dict__}
     stages: dict[str, Any] = {}

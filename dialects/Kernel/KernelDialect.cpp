@@ -173,6 +173,8 @@ LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttrib
       return op->emitOpError() << "kernel.elements is a positive i64";
     return success();
   }
+  if (attr.getName() == "kernel.descriptors" && !isa<BoolAttr>(attr.getValue()))
+    return op->emitOpError() << "kernel.descriptors is a bool";
   bool grid = attr.getName() == "kernel.grid", arena = attr.getName() == "kernel.arena";
   if (!grid && !arena)
     return success();

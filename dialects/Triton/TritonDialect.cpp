@@ -87,6 +87,26 @@ LogicalResult PtrType::verify(llvm::function_ref<InFlightDiagnostic()> emitError
   return emitError() << "a pointer to " << pointee << " cannot be; booleans are stored as i8";
 }
 
+Type TensorDescType::parse(AsmParser &parser) {
+  SmallVector<int64_t> shape;
+  Type element;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) || parser.parseType(element) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<TensorDescType>(loc, parser.getContext(), RankedTensorType::get(shape, element));
+}
+void TensorDescType::print(AsmPrinter &printer) const {
+  printer << "<";
+  printer.printDimensionList(getBlock().getShape());
+  printer << "x" << getBlock().getElementType() << ">";
+}
+LogicalResult TensorDescType::verify(llvm::function_ref<InFlightDiagnostic()> emitError, RankedTensorType block) {
+  if (block.getRank() == 0 || !isBlockShape(block.getShape()))
+    return emitError() << "a descriptor of blocks " << block << " cannot be; sizes are powers of two";
+  return success();
+}
+
 static LogicalResult verifyDivisibility(Operation *op, NamedAttribute attr) {
   if (attr.getName() != "tt.divisibility")
     return op->emitError() << "'" << attr.getName().getValue() << "' is no attribute of the dialect";
@@ -202,6 +222,25 @@ LogicalResult AddPtrOp::verify() {
   if (!element.isInteger(32) && !element.isInteger(64))
     return emitOpError("offset must be of i32 or i64, and is ") << getOffset().getType();
   return verifySameShape(*this, getPtr().getType(), getOffset().getType(), "offset");
+}
+
+LogicalResult MakeTensorDescriptorOp::verify() {
+  RankedTensorType block = getType().getBlock();
+  if (cast<PtrType>(getBase().getType()).getPointeeType() != block.getElementType())
+    return emitOpError("is of a ") << getBase().getType() << " and has elements of " << block.getElementType();
+  if (static_cast<int64_t>(getShape().size()) != block.getRank())
+    return emitOpError("has ") << getShape().size() << " dimensions, its blocks have " << block.getRank();
+  return success();
+}
+
+LogicalResult DescriptorLoadOp::verify() {
+  RankedTensorType block = cast<TensorDescType>(getDesc().getType()).getBlock();
+  if (getType() != block)
+    return emitOpError("makes ") << getType() << ", the descriptor is of " << block;
+  if (static_cast<int64_t>(getIndices().size()) != block.getRank())
+    return emitOpError("has ") << getIndices().size() << " indices, its blocks have " << block.getRank()
+                               << " dimensions";
+  return success();
 }
 
 static LogicalResult verifyAccess(Operation *op, Type ptr, Type value, Value mask, StringRef what) {

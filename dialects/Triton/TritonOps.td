@@ -34,6 +34,15 @@ def TT_Ptr : TypeDef<TT_Dialect, "Ptr"> {
   let genVerifyDecl = 1;
 }
 
+def TT_TensorDesc : TypeDef<TT_Dialect, "TensorDesc"> {
+  let mnemonic = "tensordesc";
+  let summary = "a tensor in memory, of which blocks of a shape are read: `!tt.tensordesc<128x64xf16>`";
+  let description = "Versions of Triton before 3.8 spell it otherwise; lamina/targets/triton_versions.py has both.";
+  let parameters = (ins "::mlir::RankedTensorType":$block);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 /// Sizes of blocks are powers of two, and a block has at most 2^20 elements.
 def TT_Block : Type<And<[IsTensorTypePred, HasStaticShapePred,
                          CPred<"::lamina::tt::isBlockShape(::llvm::cast<::mlir::ShapedType>($_self).getShape())">]>,
@@ -143,6 +152,23 @@ def TT_LoadOp : TT_Op<"load", [AttrSizedOperandSegments]> {
   let arguments = (ins Arg<BlockOrScalar<TT_Ptr>, "", [MemRead]>:$ptr, Optional<TT_Integers>:$mask, Optional<AnyType>:$other);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$ptr (`,` $mask^)? (`,` $other^)? attr-dict `:` custom<Load>(type($ptr), type($mask), type($other), type($result), ref($mask), ref($other))";
+  let hasVerifier = 1;
+}
+
+def TT_MakeTensorDescriptorOp : TT_Op<"make_tensor_descriptor", [Pure, SameVariadicOperandSize]> {
+  let summary = "a tensor of this shape at `base`; strides are in elements, and the last is 1";
+  let description = "The base and all strides but the last are multiples of 16 bytes; what is outside of the shape reads as 0.";
+  let arguments = (ins TT_Ptr:$base, Variadic<I32>:$shape, Variadic<I64>:$strides);
+  let results = (outs TT_TensorDesc:$result);
+  let assemblyFormat = "$base `,` `[` $shape `]` `,` `[` $strides `]` attr-dict `:` qualified(type($base)) `,` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
+def TT_DescriptorLoadOp : TT_Op<"descriptor_load"> {
+  let summary = "the block of the tensor that starts at these indices";
+  let arguments = (ins Arg<TT_TensorDesc, "", [MemRead]>:$desc, Variadic<I32>:$indices);
+  let results = (outs TT_Block:$result);
+  let assemblyFormat = "$desc `[` $indices `]` attr-dict `:` qualified(type($desc)) `->` type($result)";
   let hasVerifier = 1;
 }
 

@@ -47,6 +47,22 @@ void ProgramEmitter::padContractions() {
   });
 }
 
+/// Descriptors are made by each program, which takes it about half a microsecond; what they save must be more.
+bool ProgramEmitter::wantsDescriptors(linalg::GenericOp op, ArrayRef<Loop> loops) {
+  constexpr int64_t kLeastIterations = 32;
+  if (kernel->hasAttr("kernel.online"))
+    return false;
+  if (auto given = kernel->getAttrOfType<BoolAttr>("kernel.descriptors"))
+    return given.getValue();
+  Type element = getElementTypeOrSelf(op->getOperand(0).getType());
+  if (!options.descriptors || (element.getIntOrFloatBitWidth() > 16 && !op->hasAttr("lamina.tf32")))
+    return false;
+  int64_t iterations = 1;
+  for (const Loop &loop : loops)
+    iterations *= llvm::divideCeil(loop.extent.bound.value_or(0), loop.chunk);
+  return iterations >= kLeastIterations;
+}
+
 /// Null if the contraction has no form as tt.dot: the accumulator is not f32, or one side has no rows or columns in
 /// this program.
 AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
@@ -118,12 +134,15 @@ AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
 
   auto type = RankedTensorType::get({counts[0], counts[1]}, sum.getType());
   Indices loops = given;
+  bool describe = false;
   /// The operands with `depth` between rows and columns, zeros where it is outside its extent.
   auto multiply = [&](const Axis *depth, Value total) -> Value {
     AxisBlock mask = blocks.getMask(depth);
     Value values[2];
     for (unsigned i = 0; i < 2; ++i) {
+      describedAxis = describe && isLoaded(op, operands[i]) ? depth : nullptr;
       AxisBlock block = getBodyValue(op, operands[i], loops);
+      describedAxis = nullptr;
       if (mask && !isLoaded(op, operands[i]))
         block = blocks.select(mask, block, blocks.zero(block.getElementType()));
       SmallVector<const Axis *, 3> order(sides[i]);
@@ -161,6 +180,7 @@ AxisBlock ProgramEmitter::contract(linalg::GenericOp op, const Indices &given) {
   chunked.back().chunk = kernel->hasAttr("kernel.online") ? kMaxScoresDepth : tile ? tile[2] : options.depth;
   if (auto bound = chunked.back().extent.bound; bound && *bound < chunked.back().chunk)
     chunked.back().chunk = std::max<int64_t>(kLeast, llvm::PowerOf2Ceil(*bound));
+  describe = wantsDescriptors(op, chunked);
   SmallVector<Value> carried{blocks.constant(cast<TypedAttr>(Builder(op.getContext()).getZeroAttr(type))).value};
   // The contracted axis lies between rows and columns, so that neither operand is transposed; no two axes of a block
   // have one place.

@@ -23,6 +23,11 @@ def ConvertTiledToTriton : Pass<"lamina-convert-tiled-to-triton", "mlir::ModuleO
     known are taken to be no multiple of anything. Pointers are marked as 16-byte aligned where every launch in the module passes
     a whole tensor or a view at an aligned offset; the memory of the host function's own arguments is taken to be aligned.
 
+    With `descriptors`, or the attribute `kernel.descriptors`, operands of a product are read by tensor descriptors, which each
+    program makes before its loop: without the attribute those of 16-bit floats or TF32 whose loop has 32 iterations or more. An
+    operand is one if it is read as it is, its inner stride is 1, and its address and other strides are known to be multiples of
+    16 bytes. Zeros are read outside of the tensor. The `tt.func` of a product says by the attribute whether it has any.
+
     Constants of several values and loops of scatters, which lamina-convert-prim-to-linalg can also make
     reductions of, are refused. The size of the result is linear in the kernel, but for values that
     are read at different indices, which are computed for each.
@@ -32,10 +37,12 @@ def ConvertTiledToTriton : Pass<"lamina-convert-tiled-to-triton", "mlir::ModuleO
     Option<"chunkElements", "chunk-elements", "int64_t", "2048", "elements of a block inside a loop over chunks: a power of two">,
     Option<"depth", "depth", "int64_t", "32", "elements along the contracted dimension in one tt.dot, where there is no kernel.tile: a power of two">,
     Option<"indexBits", "index-bits", "int64_t", "32", "bits of indices: 32 or 64">,
+    Option<"descriptors", "descriptors", "bool", "false", "operands of long products are read by tensor descriptors">,
   ];
   let statistics = [
     Statistic<"numKernels", "kernels", "kernels converted">,
     Statistic<"numDots", "dots", "contractions that became tt.dot">,
+    Statistic<"numDescribed", "described", "operands that are read by tensor descriptors">,
   ];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect", "mlir::scf::SCFDialect", "lamina::tt::TTDialect"];
 }

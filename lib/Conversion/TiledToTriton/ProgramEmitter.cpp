@@ -394,19 +394,23 @@ void ProgramEmitter::runLoops(ArrayRef<Loop> loops, Indices &indices, SmallVecto
 
 // ---- memory
 
-AxisBlock ProgramEmitter::getPointers(unsigned argument, const Indices &indices) {
-  Exprs sizes = getArgumentSizes(kernel, argument), strides;
+Exprs ProgramEmitter::getStrides(unsigned argument) {
+  Exprs strides;
   if (auto given = kernel.getArgAttrOfType<AffineMapAttr>(argument, "kernel.strides")) {
     strides.assign(given.getValue().getResults().begin(), given.getValue().getResults().end());
   } else {
     AffineExpr stride = getAffineConstantExpr(1, kernel.getContext());
-    for (AffineExpr size : llvm::reverse(sizes)) {
+    for (AffineExpr size : llvm::reverse(getArgumentSizes(kernel, argument))) {
       strides.insert(strides.begin(), stride);
       stride = simplifyAffineExpr(stride * size, 0, kMaxSymbols);
     }
   }
+  return strides;
+}
+
+AxisBlock ProgramEmitter::getPointers(unsigned argument, const Indices &indices) {
   AxisBlock offset = blocks.index(0);
-  for (auto [index, stride] : llvm::zip_equal(indices, strides))
+  for (auto [index, stride] : llvm::zip_equal(indices, getStrides(argument)))
     offset = blocks.add(offset, blocks.multiply(blocks.castInteger(index, blocks.indexType), getSize(stride)));
   AxisBlock base{program.getArgument(argument), {}, 0};
   if (matchPattern(offset.value, m_Zero()))
@@ -417,6 +421,9 @@ AxisBlock ProgramEmitter::getPointers(unsigned argument, const Indices &indices)
 }
 
 AxisBlock ProgramEmitter::load(unsigned argument, const Indices &indices) {
+  if (describedAxis)
+    if (AxisBlock block = loadDescribed(argument, indices))
+      return block;
   AxisBlock pointers = getPointers(argument, indices), mask = blocks.getMask(pointers.axes);
   if (guard)
     mask = mask ? blocks.make<arith::AndIOp>(mask, guard) : guard;

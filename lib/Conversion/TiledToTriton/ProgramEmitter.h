@@ -16,6 +16,7 @@ struct SortInfo;
 
 struct ProgramOptions {
   int64_t maxElements, chunkElements, depth;
+  bool descriptors;
 };
 
 class ProgramEmitter {
@@ -24,7 +25,7 @@ public:
   ProgramEmitter(kernel::FuncOp kernel, tt::FuncOp program, mlir::Type indexType, const ProgramOptions &options);
   /// Emits all the program; an error has been reported if this fails.
   mlir::LogicalResult run();
-  unsigned numDots = 0;
+  unsigned numDots = 0, numDescribed = 0;
 
 private:
   using Indices = llvm::SmallVector<AxisBlock>;
@@ -61,6 +62,9 @@ private:
   AxisBlock read(mlir::Value tensor, const Indices &indices);
   AxisBlock compute(mlir::Value tensor, const Indices &indices);
   AxisBlock load(unsigned argument, const Indices &indices);
+  /// The block by a tensor descriptor, if it can be; null if not.
+  AxisBlock loadDescribed(unsigned argument, const Indices &indices);
+  Exprs getStrides(unsigned argument);
   AxisBlock getPointers(unsigned argument, const Indices &indices);
   void store(const Output &output, const Indices &indices, const AxisBlock &value);
 
@@ -74,6 +78,7 @@ private:
   AxisBlock reduce(mlir::linalg::GenericOp op, unsigned result, Indices loops);
   AxisBlock contract(mlir::linalg::GenericOp op, const Indices &loops);
   void padContractions();
+  bool wantsDescriptors(mlir::linalg::GenericOp op, llvm::ArrayRef<Loop> loops);
 
   // Online reductions.
   /// The index of the dimension that an online op reduces; null for other ops.
@@ -133,6 +138,9 @@ private:
   double nextOrder = 0;
   /// The block of the reduced dimension in the present online loop.
   const Axis *onlineAxis = nullptr;
+  /// The axis along which the operand of a product that is being read is contracted, if it is to be read by a
+  /// descriptor.
+  const Axis *describedAxis = nullptr;
   llvm::DenseMap<mlir::Operation *, unsigned> loopLevels, valueLevels;
   /// The condition of the branches around what is being computed; where it is false, nothing is loaded.
   AxisBlock guard;

@@ -173,15 +173,19 @@ struct ConvertTiledToTriton : lamina::impl::ConvertTiledToTritonBase<ConvertTile
         program.setArgAttr(i, "tt.divisibility", b.getI32IntegerAttr(16));
     program->setAttr("kernel.grid", kernel->getAttr("kernel.grid"));
     program->setAttr("kernel.outs", kernel->getAttr("outs"));
-    for (StringRef kept : {"kernel.tile", "kernel.elements", "kernel.num_warps", "kernel.num_stages"})
+    for (StringRef kept :
+         {"kernel.tile", "kernel.elements", "kernel.descriptors", "kernel.num_warps", "kernel.num_stages"})
       if (Attribute attr = kernel->getAttr(kept))
         program->setAttr(kept, attr);
     program->setAttr("kernel.index_bits", b.getI64IntegerAttr(indexType.getWidth()));
-    ProgramEmitter emitter(kernel, program, indexType, {maxElements, chunkElements, depth});
+    ProgramEmitter emitter(kernel, program, indexType, {maxElements, chunkElements, depth, descriptors});
     if (failed(emitter.run()))
       return failure();
     hoistInvariants(program);
     numDots += emitter.numDots;
+    numDescribed += emitter.numDescribed;
+    if (emitter.numDots)
+      program->setAttr("kernel.descriptors", b.getBoolAttr(emitter.numDescribed));
     kernel.erase();
     return success();
   }

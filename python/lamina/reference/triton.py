@@ -49,6 +49,31 @@ class Pointers:
             raise ProgramError(f"element {at} of {self.name}, which has {self.memory.size}, is read or written")
 
 
+@dataclass
+class Descriptor:
+    """A tensor of which blocks are read.
+
+    Attributes:
+        base: its first element.
+        shape, strides: of the tensor, in elements.
+    """
+
+    base: Pointers
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def check(self) -> None:
+        """Raises ProgramError for what the copy engine of a GPU does not take; memory is aligned as that of arguments."""
+        size = self.base.memory.itemsize
+        if self.strides[-1] != 1:
+            raise ProgramError(f"the inner stride of a descriptor of {self.base.name} is {self.strides[-1]}")
+        for what, elements in (("offset", int(self.base.offsets)), *(("stride", s) for s in self.strides[:-1])):
+            if elements * size % 16:
+                raise ProgramError(
+                    f"the {what} of a descriptor of {self.base.name} is {elements} elements of {size} bytes"
+                )
+
+
 Value = Union[Array, Pointers]
 Rule = Callable[["_Program", ir.Operation, Sequence[Any]], Any]
 
@@ -126,6 +151,33 @@ def load(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> Array:
     if not pointers.memory.size:
         return np.broadcast_to(other, mask.shape).astype(dtype)
     return np.asarray(np.where(mask, pointers.memory[np.where(mask, pointers.offsets, 0)], other).astype(dtype))
+
+
+def make_tensor_descriptor(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> Descriptor:
+    """`tt.make_tensor_descriptor`."""
+    base, *numbers = operands
+    rank = len(numbers) // 2
+    values = [int(number) for number in numbers]
+    descriptor = Descriptor(base, tuple(values[:rank]), tuple(values[rank:]))
+    descriptor.check()
+    return descriptor
+
+
+def descriptor_load(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> Array:
+    """`tt.descriptor_load`: zeros outside of the tensor."""
+    descriptor, *starts = operands
+    shape = _shape(op.results[0].type)
+    offsets, mask = np.zeros(shape, np.int64), np.ones(shape, bool)
+    for dim, (start, size, stride) in enumerate(zip(starts, descriptor.shape, descriptor.strides, strict=True)):
+        places = (int(start) + np.arange(shape[dim])).reshape([-1 if k == dim else 1 for k in range(len(shape))])
+        mask &= (places >= 0) & (places < size)
+        offsets += places * stride
+    pointers = descriptor.base.map(lambda x: x + offsets)
+    pointers.check(mask)
+    if not mask.any():
+        return np.zeros(shape, pointers.memory.dtype)
+    read = pointers.memory[np.where(mask, pointers.offsets, 0)]
+    return np.where(mask, read, np.zeros((), read.dtype)).astype(read.dtype)
 
 
 def store(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> list[Any]:
@@ -366,6 +418,8 @@ RULES: dict[str, Rule] = {
     "tt.reshape": reshape,
     "tt.addptr": addptr,
     "tt.load": load,
+    "tt.make_tensor_descriptor": make_tensor_descriptor,
+    "tt.descriptor_load": descriptor_load,
     "tt.store": store,
     "tt.reduce": reduce,
     "tt.scan": scan,
@@ -392,7 +446,7 @@ class _Program:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.values: dict[ir.Value, Value] = {}
+        self.values: dict[ir.Value, Union[Value, Descriptor]] = {}
 
     def run(self, block: ir.Block, arguments: Sequence[Any]) -> list[Any]:
         """Executes a block and returns the operands of its terminator."""

@@ -14,7 +14,18 @@ from lamina.errors import CompileError
 from lamina.logging import get_logger
 from lamina_runtime.schedule import Entries, ScheduleError, read_schedule
 
-from .schedule import ELEMENTS, FEWEST_WARPS, LEAST_TILE, PROGRAM_ELEMENTS, STAGES, TILE, WARPS, tile_of
+from .schedule import (
+    DESCRIPTORS,
+    ELEMENTS,
+    FEWEST_WARPS,
+    LEAST_TILE,
+    PROGRAM_ELEMENTS,
+    STAGES,
+    TILE,
+    WARPS,
+    tile_of,
+    uses_descriptors,
+)
 
 if TYPE_CHECKING:
     from .triton_pool import CompiledKernel
@@ -22,7 +33,7 @@ if TYPE_CHECKING:
 
 log = get_logger("cuda")
 
-_ATTRIBUTES = {"tile": TILE, "elements": ELEMENTS, "warps": WARPS, "stages": STAGES}
+_ATTRIBUTES = {"tile": TILE, "elements": ELEMENTS, "warps": WARPS, "stages": STAGES, "descriptors": DESCRIPTORS}
 """Attributes of a kernel that the fields of a Choice are."""
 
 _LARGEST_TILE, _MOST_WARPS = 256, 16
@@ -40,12 +51,14 @@ class Choice:
         elements: of a program of any other kernel.
         warps: of a program.
         stages: iterations of a loop around tt.dot whose operands are under way at once.
+        descriptors: whether a matrix product's operands are read by tensor descriptors, where they can be.
     """
 
     tile: Optional[tuple[int, int, int]] = None
     elements: Optional[int] = None
     warps: Optional[int] = None
     stages: Optional[int] = None
+    descriptors: Optional[bool] = None
 
     def to_json(self) -> dict[str, Any]:
         """What is not None."""
@@ -62,6 +75,10 @@ class Choice:
         if unknown:
             raise ValueError(f"there is no {sorted(unknown)[0]!r}")
         for name, value in data.items():
+            if name == "descriptors":
+                if not isinstance(value, bool):
+                    raise ValueError(f"{name} is {value!r}")
+                continue
             numbers = value if name == "tile" else [value]
             if not isinstance(numbers, (list, tuple)) or len(numbers) != (3 if name == "tile" else 1):
                 raise ValueError(f"{name} is {value!r}")
@@ -78,9 +95,13 @@ class Choice:
         context = function.context
         wide = ir.IntegerType.get_signless(64, context)
         for name, value in self.to_json().items():
-            function.attributes[_ATTRIBUTES[name]] = (
-                ir.DenseI64ArrayAttr.get(list(value), context) if name == "tile" else ir.IntegerAttr.get(wide, value)
-            )
+            if name == "tile":
+                attribute = ir.DenseI64ArrayAttr.get(list(value), context)
+            elif name == "descriptors":
+                attribute = ir.BoolAttr.get(value, context)
+            else:
+                attribute = ir.IntegerAttr.get(wide, value)
+            function.attributes[_ATTRIBUTES[name]] = attribute
 
 
 def kernel_key(function: Any) -> str:
@@ -173,7 +194,7 @@ def choice_of(function: Any, kernel: CompiledKernel) -> Choice:
 
     tile = tile_of(function)
     if tile is not None:
-        return Choice(tile=(tile[0], tile[1], tile[2]), warps=kernel.warps, stages=kernel.stages)
+        return Choice((tile[0], tile[1], tile[2]), None, kernel.warps, kernel.stages, uses_descriptors(function))
     given = function.attributes[ELEMENTS] if ELEMENTS in function.attributes else None
     return Choice(elements=ir.IntegerAttr(given).value if given else PROGRAM_ELEMENTS, warps=kernel.warps)
 
@@ -182,7 +203,7 @@ def choices_around(default: Choice, chip: ChipDescription, most: int) -> list[Ch
     """Choices worth measuring beside the default: first those that differ from it in one way, then in two, and so on.
 
     Those of a matrix product have sides of the default's tile halved or doubled, half or twice the warps that give a thread as
-    many sums as the default does, and a stage more or less.
+    many sums as the default does, a stage more or less, and tensor descriptors or none.
 
     Args:
         default: the default.
@@ -195,9 +216,9 @@ def choices_around(default: Choice, chip: ChipDescription, most: int) -> list[Ch
 
 def _products(default: Choice, chip: ChipDescription) -> Iterator[Choice]:
     assert default.tile is not None and default.warps is not None and default.stages is not None
-    factor = (0, 1, -1)
-    steps = itertools.product(factor, factor, factor, factor, (0, 1, -1))
-    for step in sorted(steps, key=lambda step: 5 - step.count(0)):
+    factor, other = (0, 1, -1), (0, 1) if chip.descriptors else (0,)
+    steps = itertools.product(factor, factor, factor, factor, (0, 1, -1), other)
+    for step in sorted(steps, key=lambda step: 6 - step.count(0)):
         rows, columns, depth = (_scaled(side, by) for side, by in zip(default.tile, step))
         warps = _scaled(_scaled(default.warps, step[0] + step[1]), step[3])
         stages = default.stages + step[4]
@@ -209,7 +230,8 @@ def _products(default: Choice, chip: ChipDescription) -> Iterator[Choice]:
             and rows * columns // (warps * chip.warp_size) in _SUMS_PER_THREAD
             and (rows + columns) * depth * _LEAST_BYTES * max(1, stages - 1) <= chip.shared_memory
         ):
-            yield Choice(tile=(rows, columns, depth), warps=warps, stages=stages)
+            descriptors = bool(default.descriptors) != bool(step[5])
+            yield Choice(tile=(rows, columns, depth), warps=warps, stages=stages, descriptors=descriptors)
 
 
 def _scaled(value: int, power: int) -> int:

@@ -50,9 +50,12 @@ def _chip(
         matrix_rate=matrix,
         vector_rate=vector,
         load_rate=load,
+        descriptors=int(name[3:]) >= _FIRST_WITH_DESCRIPTORS,
         options=options,
     )
 
+
+_FIRST_WITH_DESCRIPTORS = 90
 
 # Rates are of A100, RTX 3090, RTX 6000 Ada, H100 SXM, B200 and RTX PRO 6000: the operations of their data sheets, without
 # sparsity, by multiprocessors; and about what micro-benchmarks see of the L2 cache of A100 (5 TB/s) and H100 (5.5 TB/s).

@@ -25,6 +25,9 @@ ELEMENTS = "kernel.elements"
 TILE = "kernel.tile"
 """Of a kernel with a matrix product: rows, columns and depth of a program."""
 
+DESCRIPTORS = "kernel.descriptors"
+"""Of a kernel with a matrix product: whether operands are read by tensor descriptors."""
+
 PROGRAM_ELEMENTS = 1024
 """Where no attribute says how many."""
 ELEMENTS_PER_THREAD = 16
@@ -68,15 +71,29 @@ def tile_of(function: Any) -> Optional[list[int]]:
     return list(ir.DenseI64ArrayAttr(function.attributes[TILE])) if TILE in function.attributes else None
 
 
-def smaller_tile(function: Any) -> Optional[list[int]]:
-    """The next tile to try where a kernel's own is too large, if there is one: its longer side halved."""
+def uses_descriptors(function: Any) -> bool:
+    """Whether a `tt.func` reads by tensor descriptors."""
+    from mlir import ir
+
+    return DESCRIPTORS in function.attributes and bool(ir.BoolAttr(function.attributes[DESCRIPTORS]).value)
+
+
+def other_attributes(function: Any) -> Optional[dict[str, str]]:
+    """What to try where a kernel is too large, as text of attributes: no tensor descriptors, or else the longer side of its
+    tile halved; None if there is nothing."""
     tile = tile_of(function)
     if tile is None:
         return None
     rows, columns, depth = tile
+    if uses_descriptors(function):
+        return {TILE: _tile_text(rows, columns, depth), DESCRIPTORS: "false"}
     if max(rows, columns) <= LEAST_TILE:
         return None
-    return [rows // 2, columns, depth] if rows > columns else [rows, columns // 2, depth]
+    return {TILE: _tile_text(rows // 2, columns, depth) if rows > columns else _tile_text(rows, columns // 2, depth)}
+
+
+def _tile_text(rows: int, columns: int, depth: int) -> str:
+    return f"array<i64: {rows}, {columns}, {depth}>"
 
 
 def _largest_block(function: Any) -> int:
@@ -106,7 +123,8 @@ class Job:
         request: what to compile; its settings are replaced.
         chip: for which chip.
         settings: with what in turn.
-        shrink: makes the same kernel in smaller tiles, which takes its place in its module; None if there are none.
+        shrink: makes the same kernel without tensor descriptors, or else in smaller tiles, which takes its place in its
+            module; None if there is no such.
     """
 
     request: Request
@@ -140,13 +158,14 @@ def compile_scheduled(jobs: Sequence[Job]) -> list[CompiledKernel]:
             if k in best and _badness(best[k], now[k].chip) == (0, 0):
                 continue
             if turns[k] == len(now[k].settings):
-                shrink = now[k].shrink
+                job = now[k]
+                shrink = job.shrink
                 if shrink is None:
                     continue
                 # What was best so far belongs to the tiles that are given up.
                 best.pop(k, None)
                 now[k], turns[k] = shrink(), 0
-                log.info("%s is tried in smaller tiles on %s", now[k].request.name, now[k].chip.name)
+                log.info("%s is tried without descriptors, or in smaller tiles, on %s", job.request.name, job.chip.name)
             still.append(k)
         waiting = still
     for k, job in enumerate(now):

@@ -6,14 +6,14 @@ A target of this kind is a subclass of TritonTarget with a table of chips and a 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from lamina.compiler import copy_module
 from lamina.errors import CompileError
 from lamina.targets.phases import PhasedTarget, fused_passes
-from lamina.targets.schedule import PROGRAM_ELEMENTS, TILE, Job, compile_scheduled, settings_of, smaller_tile
+from lamina.targets.schedule import PROGRAM_ELEMENTS, Job, compile_scheduled, other_attributes, settings_of
 from lamina.targets.triton_pool import CompiledKernel, Request
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class ChipDescription:
         matrix_rate: multiply-adds of 16-bit floats that a multiprocessor's matrix units do in a nanosecond.
         vector_rate: multiply-adds of f32 that it does without them.
         load_rate: bytes that it loads from the L2 cache in a nanosecond.
+        descriptors: whether operands of long matrix products are read by tensor descriptors.
         size_hint: the size assumed for a dimension of which nothing is known.
         options: of Triton's backend, beside those that a kernel's settings are.
     """
@@ -59,6 +60,7 @@ class ChipDescription:
     matrix_rate: int = field(default=3750, kw_only=True)
     vector_rate: int = field(default=250, kw_only=True)
     load_rate: int = field(default=40, kw_only=True)
+    descriptors: bool = field(default=False, kw_only=True)
     size_hint: int = field(default=128, kw_only=True)
     options: tuple[tuple[str, Any], ...] = field(default=(), kw_only=True)
 
@@ -183,7 +185,10 @@ class TritonTarget(PhasedTarget):
                 "kernel.func(lamina-tile-kernels{block-tiles=true online-elements=64 vector-lanes=16 "
                 f"pointwise-elements={PROGRAM_ELEMENTS} reduce-elements={PROGRAM_ELEMENTS} {machine}}},{clean})",
             ),
-            ("ttir", f"lamina-convert-tiled-to-triton,tt.func({clean})"),
+            (
+                "ttir",
+                f"lamina-convert-tiled-to-triton{{descriptors={str(chip.descriptors).lower()}}},tt.func({clean})",
+            ),
         ]
 
     def lower(self, module: Any, after: str = "prim", until: Optional[str] = None) -> Iterator[str]:
@@ -256,20 +261,22 @@ class TritonTarget(PhasedTarget):
         settings = settings_of(function, self.description)
         located = functools.partial(self.to_text, function, True)
         request = Request(self.to_text(function), settings[0], located, str(function.location), name)
-        tile = smaller_tile(function)
+        other = other_attributes(function)
         shrink = None
-        if tile is not None and before_tiles is not None:
-            shrink = functools.partial(self._retile, name, function, before_tiles, tile)
+        if other is not None and before_tiles is not None:
+            shrink = functools.partial(self._remake, name, function, before_tiles, other)
         return Job(request, self.description, settings, shrink)
 
-    def _retile(self, name: str, function: Any, before_tiles: Any, tile: Sequence[int]) -> Job:
-        """The kernel in tiles of another size, which takes the place of `function` in its module."""
+    def _remake(self, name: str, function: Any, before_tiles: Any, attributes: Mapping[str, Any]) -> Job:
+        """The kernel with other attributes, which takes the place of `function` in its module."""
         from mlir import ir
 
         module = copy_module(before_tiles)
         for op in module.body.operations:
             if op.operation.name == "kernel.func" and ir.StringAttr(op.attributes["sym_name"]).value == name:
-                op.attributes[TILE] = ir.DenseI64ArrayAttr.get(list(tile), module.context)
+                with module.context:
+                    for attribute, value in attributes.items():
+                        op.attributes[attribute] = ir.Attribute.parse(value)
         for _ in self.lower(module, after=BEFORE_TILES):
             pass
         (made,) = [made for found, made in kernels_of(module) if found == name]

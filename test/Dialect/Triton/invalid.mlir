@@ -131,3 +131,42 @@ tt.func @f() {
   }) : (tensor<16xf32>) -> tensor<16xf32>
   tt.return
 }
+
+// -----
+
+// expected-error @+1 {{a descriptor of blocks 'tensor<48x16xf16>' cannot be; sizes are powers of two}}
+func.func private @f(!tt.tensordesc<48x16xf16>)
+
+// -----
+
+tt.func @f(%p: !tt.ptr<f32>, %n: i32, %s: i64) {
+  // expected-error @+1 {{is of a '!tt.ptr<f32>' and has elements of 'f16'}}
+  %d = tt.make_tensor_descriptor %p, [%n, %n], [%s, %s] : !tt.ptr<f32>, !tt.tensordesc<16x16xf16>
+  tt.return
+}
+
+// -----
+
+tt.func @f(%p: !tt.ptr<f16>, %n: i32, %s: i64) {
+  // expected-error @+1 {{has 1 dimensions, its blocks have 2}}
+  %d = tt.make_tensor_descriptor %p, [%n], [%s] : !tt.ptr<f16>, !tt.tensordesc<16x16xf16>
+  tt.return
+}
+
+// -----
+
+tt.func @f(%p: !tt.ptr<f16>, %n: i32, %s: i64) {
+  %d = tt.make_tensor_descriptor %p, [%n, %n], [%s, %s] : !tt.ptr<f16>, !tt.tensordesc<16x16xf16>
+  // expected-error @+1 {{makes 'tensor<16x32xf16>', the descriptor is of 'tensor<16x16xf16>'}}
+  %x = tt.descriptor_load %d[%n, %n] : !tt.tensordesc<16x16xf16> -> tensor<16x32xf16>
+  tt.return
+}
+
+// -----
+
+tt.func @f(%p: !tt.ptr<f16>, %n: i32, %s: i64) {
+  %d = tt.make_tensor_descriptor %p, [%n, %n], [%s, %s] : !tt.ptr<f16>, !tt.tensordesc<16x16xf16>
+  // expected-error @+1 {{has 1 indices, its blocks have 2 dimensions}}
+  %x = tt.descriptor_load %d[%n] : !tt.tensordesc<16x16xf16> -> tensor<16x16xf16>
+  tt.return
+}

@@ -63,3 +63,13 @@ tt.func public @shapes(%o: !tt.ptr<f32>) {
   tt.store %p, %s, %m : tensor<16x16x!tt.ptr<f32>>
   tt.return
 }
+
+// CHECK-LABEL: tt.func @descriptors
+// CHECK: %[[D:.*]] = tt.make_tensor_descriptor %{{.*}}, [%{{.*}}, %{{.*}}], [%{{.*}}, %{{.*}}] : !tt.ptr<f16>, !tt.tensordesc<64x32xf16>
+// CHECK: tt.descriptor_load %[[D]][%{{.*}}, %{{.*}}] : !tt.tensordesc<64x32xf16> -> tensor<64x32xf16>
+tt.func @descriptors(%p: !tt.ptr<f16>, %n: i32, %s: i64) {
+  %one = arith.constant 1 : i64
+  %d = tt.make_tensor_descriptor %p, [%n, %n], [%s, %one] : !tt.ptr<f16>, !tt.tensordesc<64x32xf16>
+  %x = tt.descriptor_load %d[%n, %n] : !tt.tensordesc<64x32xf16> -> tensor<64x32xf16>
+  tt.return
+}

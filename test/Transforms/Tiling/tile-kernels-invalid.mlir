@@ -35,3 +35,10 @@ kernel.func @tile(%x: tensor<4xf32>, %o: tensor<4xf32>) attributes {outs = 1, ke
 kernel.func @elements(%x: tensor<4xf32>, %o: tensor<4xf32>) attributes {outs = 1, kernel.elements = 0} {
   kernel.return %x : tensor<4xf32>
 }
+
+// -----
+
+// expected-error@+1 {{kernel.descriptors is a bool}}
+kernel.func @descriptors(%x: tensor<4xf32>, %o: tensor<4xf32>) attributes {outs = 1, kernel.descriptors = 1} {
+  kernel.return %x : tensor<4xf32>
+}

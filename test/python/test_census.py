@@ -345,8 +345,17 @@ def test_tiles_of_a_large_half_product(large_product, chip):
     assert only_kernel(large_product[chip]).programs <= (LARGE // 128) ** 2
 
 
-@pytest.mark.parametrize("chip, registers", [("sm_80", 188), ("sm_90", 108), ("sm_100", 116)])
-def test_a_product_of_128_x_128_x_64(chip, registers):
+ASYNCHRONOUS_COPIES = {
+    ("sm_80", False): {"LDGSTS.128": 24},
+    ("sm_90", False): {"LDGSTS.128": 24},
+    ("sm_90", True): {"UTMALDG": 6},
+    ("sm_100", False): {"LDGSTS.128": 32},
+    ("sm_100", True): {"UTMALDG": 8},
+}
+
+
+@pytest.mark.parametrize("chip, descriptors", ASYNCHRONOUS_COPIES)
+def test_a_product_of_128_x_128_x_64(chip, descriptors):
     from mlir import ir
 
     target = get_target(f"cuda:{chip}")
@@ -356,12 +365,14 @@ def test_a_product_of_128_x_128_x_64(chip, registers):
     (function,) = [op for op in module.body.operations if op.operation.name == "kernel.func"]
     with module.context:
         function.operation.attributes["kernel.tile"] = ir.DenseI64ArrayAttr.get([128, 128, 64])
+        function.operation.attributes["kernel.descriptors"] = ir.BoolAttr.get(descriptors)
     (kernel,) = target.compile_kernels(module, after="linalg").values()
     instructions = count_instructions(disassemble(kernel.binary))
     assert instructions[PRODUCT_CHIPS[chip]] == {"sm_80": 64, "sm_90": 4, "sm_100": 8}[chip]
-    assert instructions["LDGSTS.128"] == {"sm_80": 24, "sm_90": 24, "sm_100": 32}[chip]
+    copies = {kind: count for kind, count in instructions.items() if kind.startswith(("LDGSTS", "UTMALDG"))}
+    assert copies == ASYNCHRONOUS_COPIES[chip, descriptors]
     # The number is that of a kernel of this tile that was written by hand.
-    assert kernel.registers <= 1.1 * registers
+    assert kernel.registers <= 1.1 * {"sm_80": 188, "sm_90": 108, "sm_100": 116}[chip]
     assert kernel.spills == 0
 
 

@@ -14,6 +14,9 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "dialects/Kernel/KernelDialect.h.inc"
+#include "dialects/Kernel/KernelEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Kernel/KernelAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Kernel/KernelOps.h.inc"
 

@@ -3,16 +3,24 @@
 #include "dialects/Kernel/Kernel.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace lamina;
 using namespace lamina::kernel;
 
 #include "dialects/Kernel/KernelDialect.cpp.inc"
+#include "dialects/Kernel/KernelEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Kernel/KernelAttrs.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/Kernel/KernelOps.cpp.inc"
 
 void KernelDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Kernel/KernelAttrs.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Kernel/KernelOps.cpp.inc"
@@ -43,7 +51,7 @@ unsigned FuncOp::getNumSymbols() {
       return;
     if (auto symbol = dyn_cast<SymbolOp>(op))
       count = std::max<unsigned>(count, symbol.getNumber() + 1);
-    else if (op->getName().getDialectNamespace() == "prim")
+    else if (isa<ScatterOp>(op) || op->getName().getDialectNamespace() == "prim")
       for (NamedAttribute attr : op->getAttrs())
         use(attr.getValue());
   });
@@ -89,6 +97,28 @@ LogicalResult SymbolOp::verify() {
   if (getNumber() >= kMaxSymbols)
     return emitOpError("number is not in 0..") << kMaxSymbols - 1;
   return success();
+}
+
+LogicalResult ScatterOp::verify() {
+  RankedTensorType updates = getUpdates().getType(), dest = getDest().getType();
+  if (updates.getElementType() != dest.getElementType())
+    return emitOpError("element types are ") << updates.getElementType() << " and " << dest.getElementType();
+  if (getIndices().empty() || getIndices().size() != getDims().size())
+    return emitOpError("has ") << getIndices().size() << " indices and " << getDims().size() << " dims";
+  int64_t batch = cast<RankedTensorType>(getIndices().front().getType()).getRank();
+  for (auto [number, index, dim] : llvm::enumerate(getIndices(), getDims())) {
+    auto type = cast<RankedTensorType>(index.getType());
+    if (!type.getElementType().isInteger(64) || type.getRank() != batch)
+      return emitOpError("index ") << number << " has type " << type;
+    if (dim < 0 || dim >= dest.getRank() || llvm::is_contained(getDims().take_front(number), dim))
+      return emitOpError("dims has ") << dim << " twice, or it is no dimension of " << dest;
+  }
+  int64_t rank = batch + dest.getRank() - static_cast<int64_t>(getDims().size());
+  if (updates.getRank() != rank)
+    return emitOpError("updates have ") << updates.getRank() << " dimensions, not " << rank;
+  if (getElements() && static_cast<int64_t>(*getElements()) < 1)
+    return emitOpError("elements is ") << static_cast<int64_t>(*getElements());
+  return verifyExprs(getSizes(), rank, "sizes", [&] { return emitOpError(); });
 }
 
 LogicalResult LaunchOp::verify() {
@@ -171,6 +201,14 @@ LogicalResult KernelDialect::verifyOperationAttribute(Operation *op, NamedAttrib
     auto elements = dyn_cast<IntegerAttr>(attr.getValue());
     if (!elements || !elements.getType().isInteger(64) || elements.getInt() < 1)
       return op->emitOpError() << "kernel.elements is a positive i64";
+    return success();
+  }
+  if (attr.getName() == "kernel.in_place") {
+    auto inputs = dyn_cast<DenseI64ArrayAttr>(attr.getValue());
+    auto func = dyn_cast<FuncOp>(op);
+    if (!inputs || !func || inputs.size() != static_cast<int64_t>(func.getOuts()) ||
+        llvm::any_of(inputs.asArrayRef(), [&](int64_t input) { return input < -1 || input >= func.getNumIns(); }))
+      return op->emitOpError() << "kernel.in_place is an input or -1 for each output of a kernel";
     return success();
   }
   if (attr.getName() == "kernel.descriptors" && !isa<BoolAttr>(attr.getValue()))

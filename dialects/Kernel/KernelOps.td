@@ -3,6 +3,7 @@
 #define LAMINA_KERNEL_OPS_TD
 
 include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/CallInterfaces.td"
@@ -22,6 +23,16 @@ def Kernel_Dialect : Dialect {
   }];
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
+  let useDefaultAttributePrinterParser = 1;
+}
+
+def Kernel_Atomic : I32EnumAttr<"Atomic", "what an atomic operation does with a number", [
+  I32EnumAttrCase<"addi", 0>, I32EnumAttrCase<"addf", 1>, I32EnumAttrCase<"maxs", 2>, I32EnumAttrCase<"mins", 3>]> {
+  let cppNamespace = "::lamina::kernel";
+  let genSpecializedAttr = 0;
+}
+def Kernel_AtomicAttr : EnumAttr<Kernel_Dialect, Kernel_Atomic, "atomic"> {
+  let assemblyFormat = "`<` $value `>`";
 }
 
 class Kernel_Op<string mnemonic, list<Trait> traits = []> : Op<Kernel_Dialect, mnemonic, traits>;
@@ -33,7 +44,9 @@ def Kernel_FuncOp : Kernel_Op<"func", [AffineScope, AutomaticAllocationScope, Is
     attributes: `prim.sizes` (required where the type has ?),
     `kernel.strides` (an affine map like it; absent means row-major
     contiguous). After tiling the attribute `kernel.grid` holds the number of
-    programs in each grid dimension as an affine map over the symbols.
+    programs in each grid dimension as an affine map over the symbols. With
+    `kernel.in_place = array<i64: ...>` an output is the memory of the input of
+    that number, changed; -1 stands for memory of its own.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type, I64Attr:$outs,
     OptionalAttr<StrAttr>:$sym_visibility, OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs);
@@ -63,6 +76,22 @@ def Kernel_SymbolOp : Kernel_Op<"symbol", [Pure]> {
   let arguments = (ins I64Attr:$number);
   let results = (outs Index:$result);
   let assemblyFormat = "$number attr-dict";
+  let hasVerifier = 1;
+}
+
+def Kernel_ScatterOp : Kernel_Op<"scatter", [Pure, AllTypesMatch<["dest", "result"]>]> {
+  let summary = "dest with updates combined into it by atomic operations";
+  let description = [{
+    The updates are numbered in row-major order; the one at b..., p... is combined with the element of dest whose
+    dimension dims[k] is at indices[k][b...] and whose other dimensions are at p...; nothing is where an index is
+    outside. After tiling, program i of the kernel takes `elements` updates from i * `elements` on. `sizes` are those of
+    the updates.
+  }];
+  let arguments = (ins AnyRankedTensor:$updates, Variadic<AnyRankedTensor>:$indices, AnyRankedTensor:$dest,
+    Kernel_AtomicAttr:$kind, DenseI64ArrayAttr:$dims, AffineMapAttr:$sizes, OptionalAttr<I64Attr>:$elements);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{ $kind $updates `[` $indices `]` `into` $dest `dims` $dims `sizes` custom<Exprs>($sizes)
+    (`elements` $elements^)? attr-dict `:` functional-type(operands, $result) }];
   let hasVerifier = 1;
 }
 

@@ -267,10 +267,14 @@ def Prim_ScatterOp : Prim_Op<"scatter", [AllTypesMatch<["operand", "result"]>]> 
     row-major order of the updates: replaced (assign), or added, multiplied, or the
     larger or smaller taken.
 
+    With `ordered`, sums of floats are added up in that order whatever it costs. With
+    `in_place` the order is any, and a kernel may change the operand's memory.
+
     **Constraints.** C1: dims are unique, in range, at least one, and there is one
     index tensor for each. C2: all index tensors have one type. C3: an index outside
     0..size-1 is an error of the program. C4: the updates' type is that of a gather
-    with the same indices.
+    with the same indices. C5: in place there are sums of i32, i64, f32 and f64, and
+    extrema of i32 and i64.
 
     **Element types.** all; indices i64.
 
@@ -281,7 +285,8 @@ def Prim_ScatterOp : Prim_Op<"scatter", [AllTypesMatch<["operand", "result"]>]> 
     }
     ```
   }];
-  let arguments = (ins Prim_Tensor:$operand, Prim_Tensor:$updates, Variadic<Prim_IndexTensor>:$indices, DenseI64ArrayAttr:$dims, Prim_ScatterModeAttr:$mode);
+  let arguments = (ins Prim_Tensor:$operand, Prim_Tensor:$updates, Variadic<Prim_IndexTensor>:$indices, DenseI64ArrayAttr:$dims, Prim_ScatterModeAttr:$mode,
+    UnitAttr:$ordered, UnitAttr:$in_place);
   let results = (outs Prim_Tensor:$result);
   let assemblyFormat = "$mode $operand `,` $updates `[` $indices `]` `dims` $dims attr-dict `:` functional-type(operands, $result)";
   let hasVerifier = 1;

@@ -179,6 +179,16 @@ def TT_StoreOp : TT_Op<"store"> {
   let hasVerifier = 1;
 }
 
+def TT_AtomicRMWOp : TT_Op<"atomic_rmw", [AllTypesMatch<["val", "result"]>]> {
+  let summary = "combines `val` with the elements at `ptr`, one after the other; gives what they were";
+  let description = "Numbers of operations, orders of memory and scopes are Triton's: of the first 4 is add, 5 fadd, 6 max, 7 min; order 1 is relaxed, scope 1 the GPU.";
+  let arguments = (ins Arg<BlockOrScalar<TT_Ptr>, "", [MemRead, MemWrite]>:$ptr, AnyType:$val, Optional<TT_Integers>:$mask,
+    I32Attr:$atomic_rmw_op, I32Attr:$sem, I32Attr:$scope);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$ptr `,` $val (`,` $mask^)? attr-dict `:` custom<Store>(type($ptr), type($val), type($mask), ref($mask))";
+  let hasVerifier = 1;
+}
+
 def TT_ReduceOp : TT_Op<"reduce", [Pure, SameVariadicOperandSize, SingleBlock]> {
   let summary = "combines the elements along `axis` in any order; the region takes two of each source and returns one of each";
   let arguments = (ins Variadic<TT_Block>:$srcs, I32Attr:$axis);

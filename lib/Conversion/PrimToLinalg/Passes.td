@@ -13,7 +13,7 @@ def ConvertPrimToLinalg : InterfacePass<"lamina-convert-prim-to-linalg", "mlir::
     results. Contractions are marked `lamina.contraction`, convolutions `lamina.convolution`, and the loops of scans and scatters
     `lamina.scan` and `lamina.scatter`. With `parallel-scatters` a scatter is no loop: each element of the result is a reduction over
     all updates, of which it takes those that meet it; an assignment looks for the last of them. That costs the product of both
-    sizes, and any program can compute any element.
+    sizes, and any program can compute any element. A scatter in place becomes `kernel.scatter`.
 
     Time and size of the result are linear in the function, but a value that is not materialised is computed once for each
     different index with which a body reads it. `prim.sort` is refused.

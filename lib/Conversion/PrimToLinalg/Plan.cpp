@@ -125,6 +125,9 @@ void Planner::chooseRequired() {
     } else if (isa<prim::ReduceWindowOp>(op)) {
       if (!needsPadding(&op))
         require(op.getOperand(0));
+    } else if (auto scatter = dyn_cast<prim::ScatterOp>(op); scatter && scatter.getInPlace()) {
+      for (Value operand : op.getOperands())
+        require(operand);
     } else if (isa<prim::ScanOp, prim::ScatterOp, prim::SortOp>(op)) {
       require(op.getOperand(0));
     }

@@ -1,5 +1,6 @@
 // Scatters: a loop nest over the updates, in row-major order, because later updates see earlier ones. Or, where
-// programs are many, a reduction of each element over the updates that meet it.
+// programs are many, a reduction of each element over the updates that meet it; or atomic operations, in place.
+#include "dialects/Kernel/Kernel.h"
 #include "lib/Conversion/PrimToLinalg/Body.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -203,7 +204,32 @@ Value Reducer::assign() {
 }
 } // namespace
 
+static kernel::Atomic getAtomicKind(prim::ScatterOp op) {
+  bool isFloat = isa<FloatType>(op.getType().getElementType());
+  switch (op.getMode()) {
+  case prim::ScatterMode::max:
+    return kernel::Atomic::maxs;
+  case prim::ScatterMode::min:
+    return kernel::Atomic::mins;
+  default:
+    return isFloat ? kernel::Atomic::addf : kernel::Atomic::addi;
+  }
+}
+
+static void emitInPlace(Emitter &emitter, prim::ScatterOp op) {
+  SmallVector<Value> indices =
+      llvm::map_to_vector(op.getIndices(), [&](Value index) { return emitter.getTensor(index); });
+  Value dest = emitter.getTensor(op.getOperand());
+  Value result = kernel::ScatterOp::create(
+      emitter.builder, op.getLoc(), dest.getType(), emitter.getTensor(op.getUpdates()), indices, dest,
+      kernel::AtomicAttr::get(op.getContext(), getAtomicKind(op)), op.getDimsAttr(),
+      getExprs(op.getContext(), emitter.getSizes(op.getUpdates())), IntegerAttr());
+  emitter.define(op.getResult(), result);
+}
+
 void lamina::emitScatter(Emitter &emitter, prim::ScatterOp op) {
+  if (op.getInPlace())
+    return emitInPlace(emitter, op);
   if (emitter.parallelScatters)
     return emitter.define(op.getResult(), Reducer(emitter, op).run());
   Location loc = op.getLoc();

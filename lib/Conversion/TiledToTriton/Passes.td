@@ -28,6 +28,8 @@ def ConvertTiledToTriton : Pass<"lamina-convert-tiled-to-triton", "mlir::ModuleO
     operand is one if it is read as it is, its inner stride is 1, and its address and other strides are known to be multiples of
     16 bytes. Zeros are read outside of the tensor. The `tt.func` of a product says by the attribute whether it has any.
 
+    A `kernel.scatter` becomes `tt.atomic_rmw`, of a block of as many updates as it has `elements`.
+
     Constants of several values and loops of scatters, which lamina-convert-prim-to-linalg can also make
     reductions of, are refused. The size of the result is linear in the kernel, but for values that
     are read at different indices, which are computed for each.

@@ -40,7 +40,9 @@ LogicalResult ProgramEmitter::run() {
   Block &body = kernel.getBody().front();
   auto foralls = body.getOps<scf::ForallOp>();
   SmallVector<Output> outputs;
-  if (foralls.empty()) {
+  if (auto scatters = body.getOps<kernel::ScatterOp>(); !scatters.empty()) {
+    emitScatter(*scatters.begin());
+  } else if (foralls.empty()) {
     padContractions();
     for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands()))
       outputs.push_back({value, {}, {}, static_cast<unsigned>(kernel.getNumIns() + i)});

@@ -67,6 +67,8 @@ private:
   Exprs getStrides(unsigned argument);
   AxisBlock getPointers(unsigned argument, const Indices &indices);
   void store(const Output &output, const Indices &indices, const AxisBlock &value);
+  /// The program's share of the updates of a scatter.
+  void emitScatter(kernel::ScatterOp op);
 
   // Linalg ops.
   AxisBlock readGeneric(mlir::linalg::GenericOp op, unsigned result, const Indices &indices);

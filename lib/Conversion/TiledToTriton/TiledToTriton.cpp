@@ -146,11 +146,21 @@ struct ConvertTiledToTriton : lamina::impl::ConvertTiledToTritonBase<ConvertTile
         if (strides)
           last = last.sadd_sat(extent.smul_sat(rangeOf(strides.getValue().getResult(dim), symbols)));
       }
-      const APInt most = (strides ? last : count).getSignedMax();
-      if (most.sgt(INT32_MAX) && !most.isMaxSignedValue())
+      if (isMany(strides ? last : count))
         return true;
     }
-    return false;
+    // Or as many updates.
+    return llvm::any_of(kernel.getOps<kernel::ScatterOp>(), [&](kernel::ScatterOp scatter) {
+      llvm::ConstantRange count{APInt(64, 1)};
+      for (AffineExpr size : scatter.getSizes().getResults())
+        count = count.smul_sat(rangeOf(size, symbols));
+      return isMany(count);
+    });
+  }
+
+  static bool isMany(const llvm::ConstantRange &count) {
+    const APInt most = count.getSignedMax();
+    return most.sgt(INT32_MAX) && !most.isMaxSignedValue();
   }
 
   LogicalResult convert(kernel::FuncOp kernel, const llvm::SmallDenseSet<unsigned> &misaligned, bool isWide) {

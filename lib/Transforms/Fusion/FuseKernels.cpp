@@ -36,6 +36,21 @@ void copySharedResults(func::FuncOp func) {
   }
 }
 
+/// What a scatter changes in place must be memory that nothing else reads, and that a kernel has written.
+void copyScattered(func::FuncOp func) {
+  SizeAnalysis sizes(func);
+  for (auto scatter : func.getOps<prim::ScatterOp>()) {
+    Value operand = scatter.getOperand();
+    Operation *def = operand.getDefiningOp();
+    if (!scatter.getInPlace() || (def && operand.hasOneUse() && getRole(def) != OpRole::Free))
+      continue;
+    OpBuilder builder(scatter);
+    RankedTensorType type = scatter.getType();
+    AffineMapAttr shape = type.hasStaticShape() ? AffineMapAttr() : getExprs(type.getContext(), sizes.getSizes(operand));
+    scatter.getOperandMutable().assign(prim::ReshapeOp::create(builder, scatter.getLoc(), type, operand, shape));
+  }
+}
+
 struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
   using FuseKernelsBase::FuseKernelsBase;
 
@@ -77,6 +92,7 @@ struct FuseKernels : lamina::impl::FuseKernelsBase<FuseKernels> {
     }
     gatherSortedValues(func);
     copySharedResults(func);
+    copyScattered(func);
     SizeAnalysis sizes(func);
     FusionOptions options;
     options.minParallelism = minParallelism;

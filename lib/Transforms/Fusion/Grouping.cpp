@@ -133,6 +133,19 @@ bool Grouping::isLegal(ArrayRef<Operation *> members, ArrayRef<ArrayRef<Operatio
     for (Operation *op : members)
       if ((getRole(op) == OpRole::Reduction && !isOnline(op)) || getRole(op) == OpRole::Reader)
         return false;
+  // A scatter in place, and what changes its indices and updates.
+  auto isScatter = [](Operation *op) {
+    auto scatter = dyn_cast<ScatterOp>(op);
+    return scatter && scatter.getInPlace();
+  };
+  if (llvm::any_of(members, isScatter)) {
+    SmallVector<Operation *> written = outputs(members);
+    if (written.size() != 1 || !isScatter(written.front()))
+      return false;
+    for (Operation *op : members)
+      if (op != written.front() && getRole(op) != OpRole::Elementwise && getRole(op) != OpRole::Free)
+        return false;
+  }
   KernelGraph graph = makeGraph(members);
   if (!graph.ok())
     return false;
@@ -359,6 +372,11 @@ void Grouping::trySinkOutput(Operation *op, unsigned from) {
 LogicalResult Grouping::place(Operation *op) {
   if (groupOf.contains(op))
     return success();
+  // What is changed in place is in memory.
+  auto scatter = dyn_cast<ScatterOp>(op);
+  bool isInPlace = scatter && scatter.getInPlace();
+  if (isInPlace && failed(place(scatter.getOperand().getDefiningOp())))
+    return failure();
   // Free operands that cannot be read in place become values in memory.
   for (;;) {
     KernelGraph graph = makeGraph({op});
@@ -377,8 +395,8 @@ LogicalResult Grouping::place(Operation *op) {
   SmallVector<unsigned> candidates = directDependencies({op});
   if ((role == OpRole::Contraction && !isOnlineProduct(op) && !isScores(op)) || role == OpRole::Reader) {
     addGroup({op});
-    // Changes of indices are computed in the kernel that gathers by them.
-    if (isa<GatherOp>(op))
+    // Changes of indices are computed in the kernel that gathers or scatters by them.
+    if (isa<GatherOp>(op) || isInPlace)
       for (unsigned candidate : candidates)
         if (llvm::all_of(all[candidate].members, [](Operation *m) { return getRole(m) == OpRole::Elementwise; }))
           tryMerge(all.size() - 1, candidate);

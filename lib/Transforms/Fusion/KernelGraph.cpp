@@ -241,6 +241,8 @@ std::optional<unsigned> KernelGraph::addMember(Operation *op) {
     bool fromMemory = role == OpRole::Reader || isa<ConvolutionOp>(op);
     if (auto gather = dyn_cast<GatherOp>(op))
       fromMemory = operand == gather.getOperand();
+    if (auto scatter = dyn_cast<ScatterOp>(op); scatter && scatter.getInPlace())
+      fromMemory = operand == scatter.getOperand();
     if (auto pad = dyn_cast<PadOp>(op))
       fromMemory = operand != pad.getValue();
     bool maybeComputed = isOnlineProduct(op) || (isScores(op) && operand == op->getOperand(0));
@@ -368,10 +370,24 @@ bool KernelGraph::relate(Node &node) {
         factors.block(node.dims[op.getDim()]);
         return true;
       })
-      .Case([&](ScatterOp) {
-        // Updates may meet anywhere, and do so in order: one program.
+      .Case([&](ScatterOp op) {
+        // Updates may meet anywhere.
         for (const Factors::List &dim : node.dims)
           factors.block(dim);
+        if (!op.getInPlace())
+          return true;
+        // Programs share the updates, whose leading dimensions are those of the indices.
+        unsigned batch = cast<RankedTensorType>(op.getIndices().front().getType()).getRank();
+        auto updates = operandDims(1);
+        for (unsigned k = 2; k < node.operands.size(); ++k)
+          for (unsigned i = 0; i < batch; ++i)
+            if (!factors.unifyDims(updates[i], operandDims(k)[i]))
+              return false;
+        for (unsigned i = batch; i < updates.size(); ++i) {
+          AffineExpr size = sizes.getSizes(op.getUpdates())[i];
+          if (!factors.unifyDims(updates[i], {factors.create(size, /*rigid=*/true)}))
+            return false;
+        }
         return true;
       })
       .Default([](Operation *) { return true; });
@@ -390,8 +406,13 @@ SmallVector<unsigned> KernelGraph::gridFactors(ArrayRef<unsigned> outputNodes) c
   SmallVector<unsigned> grid;
   if (outputNodes.empty())
     return grid;
-  for (unsigned leaf : leaves(nodes[outputNodes.front()])) {
-    bool everywhere = llvm::all_of(outputNodes, [&](unsigned i) { return llvm::is_contained(leaves(nodes[i]), leaf); });
+  // Programs share the updates of a scatter in place, not its elements.
+  auto leavesOf = [&](unsigned i) {
+    auto scatter = dyn_cast_or_null<ScatterOp>(nodes[i].op);
+    return leaves(scatter && scatter.getInPlace() ? nodes[nodes[i].operands[1]] : nodes[i]);
+  };
+  for (unsigned leaf : leavesOf(outputNodes.front())) {
+    bool everywhere = llvm::all_of(outputNodes, [&](unsigned i) { return llvm::is_contained(leavesOf(i), leaf); });
     if (everywhere && !factors.isBlocked(leaf))
       grid.push_back(leaf);
   }

@@ -389,6 +389,14 @@ void Outliner::run(ArrayRef<Operation *> members, ArrayRef<Operation *> outputs,
   func.setAllArgAttrs(argAttrs);
   if (llvm::any_of(members, isOnlineProduct) && llvm::count_if(members, isOnline) >= 3)
     markOnline(func);
+  SmallVector<int64_t> inPlace;
+  for (unsigned node : outputNodes) {
+    auto scatter = dyn_cast_or_null<ScatterOp>(graph.nodes[node].op);
+    bool isInPlace = scatter && scatter.getInPlace();
+    inPlace.push_back(isInPlace ? static_cast<int64_t>(argumentOfNode[graph.nodes[node].operands[0]]) : -1);
+  }
+  if (llvm::any_of(inPlace, [](int64_t input) { return input >= 0; }))
+    func->setAttr("kernel.in_place", detached.getDenseI64ArrayAttr(inPlace));
   Block *block = new Block;
   func.getBody().push_back(block);
   for (Type type : types)

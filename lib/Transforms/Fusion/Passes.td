@@ -81,6 +81,28 @@ def SplitReductions : InterfacePass<"lamina-split-reductions", "::mlir::Function
   let dependentDialects = ["::lamina::prim::PrimDialect"];
 }
 
+def ParallelScatters : InterfacePass<"lamina-parallel-scatters", "::mlir::FunctionOpInterface"> {
+  let summary = "make scatters of which many programs apply the updates, in any order";
+  let description = [{
+    Sums and extrema become scatters that are `in_place`, in a type that there are
+    atomic operations of: f16 and bf16 are summed in f32, small integers in
+    i32; the larger and smaller of floats are those of integers in the same order.
+    Of assignments the last one counts: its number is what an `in_place` scatter
+    finds as the largest, and the element is gathered from there. So all but sums
+    of floats are what they would be in order, and those are left as they are if
+    the scatter is `ordered`. Products and sums of booleans are left too, and what takes
+    less time as one kernel that looks for the updates of each element. Linear.
+  }];
+  let options = [
+    Option<"leastPositions", "least-positions", "int64_t", "8", "a scatter of fewer indices is left as it is">,
+    Option<"leastWork", "least-work", "int64_t", "4194304",
+      "elements times indices that one kernel walks in the time that the launches of more take">,
+    Option<"sizeHint", "size-hint", "int64_t", "128", "size assumed for a dynamic dimension">
+  ];
+  let statistics = [Statistic<"numScatters", "scatters", "scatters rewritten">];
+  let dependentDialects = ["::lamina::prim::PrimDialect"];
+}
+
 def HoistConstants : Pass<"lamina-hoist-constants", "::mlir::ModuleOp"> {
   let summary = "compute what depends on constants alone once, in @init";
   let description = [{

@@ -55,6 +55,10 @@ private:
     unsigned outs = func.getOuts(), number = argument.getArgNumber();
     bool isOutput = number + outs >= func.getNumArguments();
     SmallVector<AffineExpr> found = memory(argument);
+    // What is changed in place is read and written where there are updates.
+    for (auto scatter : func.getOps<prim::ScatterOp>())
+      if (scatter.getInPlace() && (isOutput || scatter.getOperand() == argument))
+        found.push_back(volume(scatter.getUpdates()));
     if (!isOutput)
       if (AffineExpr reads = readsOf(argument))
         found.push_back(reads);

@@ -62,6 +62,8 @@ private:
       value = view.getOperand();
     return value;
   }
+  /// The launch result whose memory a value is or is a view of: what launches in place change stays the same memory.
+  static Value owner(Value value);
   LogicalResult check();
   LogicalResult checkOutputs(kernel::LaunchOp launch);
   /// Whether the value is all of its root's memory, in order: the caller can allocate it as the root.
@@ -74,10 +76,25 @@ private:
   func::FuncOp func;
   SizeAnalysis sizes;
   MLIRContext *context;
-  DenseMap<Value, Value> resultMemory; // launch result -> argument
-  DenseMap<Value, unsigned> lastUse;   // launch result -> number of the last launch that reads it
+  DenseMap<Value, Value> resultMemory; // owner -> argument
+  DenseMap<Value, unsigned> lastUse;   // owner -> number of the last launch that reads it
+  DenseMap<Value, Value> memory;       // owner -> its memory
   std::vector<Slot> slots;
 };
+
+Value Planner::owner(Value value) {
+  for (;;) {
+    value = root(value);
+    auto launch = value.getDefiningOp<kernel::LaunchOp>();
+    auto kernel = launch ? SymbolTable::lookupNearestSymbolFrom<kernel::FuncOp>(launch, launch.getKernelAttr())
+                         : kernel::FuncOp();
+    auto inPlace = kernel ? kernel->getAttrOfType<DenseI64ArrayAttr>("kernel.in_place") : DenseI64ArrayAttr();
+    int64_t input = inPlace ? inPlace[cast<OpResult>(value).getResultNumber()] : -1;
+    if (input < 0)
+      return value;
+    value = launch.getIns()[input];
+  }
+}
 
 /// The host is a straight line of launches without memory, and views.
 LogicalResult Planner::check() {
@@ -136,7 +153,7 @@ LogicalResult Planner::bindResults() {
   unsigned inputs = func.getNumArguments();
   SmallVector<Value> returned(terminator->getOperands());
   for (auto [i, value] : llvm::enumerate(returned)) {
-    Value source = root(value);
+    Value source = owner(value);
     if (!source.getDefiningOp<kernel::LaunchOp>() || resultMemory.contains(source))
       return terminator->emitOpError("returns value ") << i << " that is no output of a launch of its own";
     if (!isWhole(value))
@@ -181,11 +198,12 @@ Slot &Planner::findSlot(const Bytes &bytes, unsigned launch) {
 
 Value Planner::destination(OpBuilder &builder, OpResult result) {
   auto type = cast<RankedTensorType>(result.getType());
-  if (Value memory = resultMemory.lookup(result)) {
-    if (memory.getType() == type)
-      return memory;
+  Value source = owner(result), given = resultMemory.lookup(source);
+  if (Value made = source == result ? given : memory.lookup(source)) {
+    if (made.getType() == type)
+      return made;
     Exprs shape(sizes.getSizes(result));
-    return kernel::ViewOp::create(builder, result.getLoc(), type, memory, getExprs(context, ArrayRef<int64_t>{0}),
+    return kernel::ViewOp::create(builder, result.getLoc(), type, made, getExprs(context, ArrayRef<int64_t>{0}),
                                   getExprs(context, shape), getExprs(context, getRowMajorStrides(shape, context)));
   }
   auto zero = getExprs(context, ArrayRef<int64_t>{0});
@@ -214,7 +232,7 @@ LogicalResult Planner::run() {
   SmallVector<kernel::LaunchOp> launches(func.getOps<kernel::LaunchOp>());
   for (auto [number, launch] : llvm::enumerate(launches))
     for (Value input : launch.getIns())
-      lastUse[root(input)] = number;
+      lastUse[owner(input)] = number;
   for (auto [number, launch] : llvm::enumerate(launches)) {
     OpBuilder builder(launch);
     SmallVector<Value> outs;
@@ -222,7 +240,9 @@ LogicalResult Planner::run() {
       Value out = destination(builder, result);
       outs.push_back(out);
       auto alloc = out.getDefiningOp<kernel::AllocOp>();
-      if (!alloc)
+      if (owner(result) == result)
+        memory[result] = out;
+      if (!alloc || owner(result) != result)
         continue;
       Bytes bytes =
           getBytes(sizes.getSizes(result), cast<RankedTensorType>(result.getType()).getElementType(), context);

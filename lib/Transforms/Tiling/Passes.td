@@ -21,7 +21,8 @@ def TileKernels : InterfacePass<"lamina-tile-kernels", "mlir::FunctionOpInterfac
     turns as there are programs for each multiprocessor. Of other kernels `kernel.elements`, if it is there, takes the place of
     `pointwise-elements` and `reduce-elements`.
 
-    Kernels with ops that have no tiles (scatters) run as one program. Linear in the kernel, but for a producer that is
+    Programs of a kernel with a `kernel.scatter` share its updates, as many as elements of a pointwise kernel. Kernels with ops
+    that have no tiles (loops of scatters) run as one program. Linear in the kernel, but for a producer that is
     read at several offsets, of which there is one copy each.
   }];
   let options = [

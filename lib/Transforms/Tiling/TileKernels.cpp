@@ -1,4 +1,5 @@
 // lamina-tile-kernels: one scf.forall around a kernel, with the tiles of its outputs inside.
+#include "dialects/Prim/PrimSizes.h"
 #include "lib/Support/PassOptions.h"
 #include "lib/Transforms/Tiling/GridChoice.h"
 #include "lib/Transforms/Tiling/Online.h"
@@ -45,6 +46,10 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
       return;
     if (failed(check(func)))
       return signalPassFailure();
+    if (auto scatters = func.getBody().front().getOps<kernel::ScatterOp>(); !scatters.empty()) {
+      ++numTiled;
+      return shareUpdates(func, *scatters.begin());
+    }
     DimClasses classes(func);
     TileTarget target{vectorLanes, l2Bytes, threads, pointwiseElements, reduceElements, blockTiles, {}, onlineElements};
     target.machine = {multiprocessors, matrixOps, vectorOps, loadBytes, sharedBytes};
@@ -78,6 +83,17 @@ struct TileKernels : lamina::impl::TileKernelsBase<TileKernels> {
       if (op.getName().getDialectNamespace() == "prim")
         return op.emitOpError("is not tiled; lamina-convert-prim-to-linalg comes first");
     return success();
+  }
+
+  void shareUpdates(kernel::FuncOp func, kernel::ScatterOp scatter) {
+    auto given = func->getAttrOfType<IntegerAttr>("kernel.elements");
+    AffineExpr all = getNumElements(Exprs(scatter.getSizes().getResults()), &getContext());
+    int64_t elements = given ? given.getInt() : pointwiseElements;
+    if (auto known = dyn_cast<AffineConstantExpr>(all))
+      elements = std::min<int64_t>(elements, llvm::PowerOf2Ceil(std::max<int64_t>(1, known.getValue())));
+    elements = llvm::bit_floor(static_cast<uint64_t>(elements));
+    scatter.setElements(elements);
+    func->setAttr("kernel.grid", getExprs(&getContext(), {all.ceilDiv(elements)}));
   }
 
   /// A kernel of one program: what starts from an empty tensor and is returned starts from the output argument.

@@ -277,8 +277,17 @@ class Builder:
         return Value(result, sizes, x.dtype, bounds=x.bounds)
 
     def scatter(self, x: Value, updates: Value, indices: Sequence[Value], dims: Sequence[int], mode: str) -> Value:
+        """x with updates combined into it by mode; in their order if PyTorch is to be deterministic."""
         attribute = prim.ScatterMode[mode]
-        result = prim.scatter(x.ir, updates.ir, [i.ir for i in indices], list(dims), attribute, results=[x.ir.type])
+        result = prim.scatter(
+            x.ir,
+            updates.ir,
+            [i.ir for i in indices],
+            list(dims),
+            attribute,
+            ordered=torch.are_deterministic_algorithms_enabled(),
+            results=[x.ir.type],
+        )
         return Value(result, x.sizes, x.dtype)
 
     # ---- reductions

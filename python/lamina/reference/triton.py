@@ -192,6 +192,30 @@ def store(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> list[
     return []
 
 
+_ATOMICS = {4: np.add, 5: np.add, 6: np.maximum, 7: np.minimum}
+
+
+def atomic_rmw(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> Array:
+    """`tt.atomic_rmw`: in the order of the elements; what a masked one gives is as in `load`."""
+    pointers, value = operands[:2]
+    mask = operands[2] if len(operands) > 2 else np.ones(pointers.offsets.shape, bool)
+    function = _ATOMICS.get(_integer(op, "atomic_rmw_op"))
+    if function is None:
+        raise InvalidModuleError(f"the interpreter does not know this operation: {op}")
+    pointers.check(mask)
+    dtype = pointers.memory.dtype
+    old = np.full(mask.shape, np.array(-1 if dtype.kind in "iu" else np.nan).astype(dtype), dtype)
+    with np.errstate(all="ignore"):
+        if not any(True for _ in op.results[0].uses):
+            function.at(pointers.memory, pointers.offsets[mask], value[mask])
+            return old
+        for place in zip(*np.nonzero(mask), strict=True):
+            at = pointers.offsets[place]
+            old[place] = pointers.memory[at]
+            pointers.memory[at] = function(pointers.memory[at], value[place])
+    return old
+
+
 def reduce(program: _Program, op: ir.Operation, operands: Sequence[Any]) -> list[Array]:
     """`tt.reduce`: halves are combined until one element is left, as good an order as any."""
     axis, body = _integer(op, "axis"), op.regions[0].blocks[0]
@@ -421,6 +445,7 @@ RULES: dict[str, Rule] = {
     "tt.make_tensor_descriptor": make_tensor_descriptor,
     "tt.descriptor_load": descriptor_load,
     "tt.store": store,
+    "tt.atomic_rmw": atomic_rmw,
     "tt.reduce": reduce,
     "tt.scan": scan,
     "tt.dot": dot,

@@ -12,7 +12,9 @@ _LOGS = {"fused": "fusion", "planned": "planning", "tiled": "tiling"}
 """Loggers of phases that are the same for all targets; the others log as their target."""
 
 
-def fused_passes(min_parallelism: int, size_hint: int, pack: str = "", product_tile: int = 0) -> str:
+def fused_passes(
+    min_parallelism: int, size_hint: int, pack: str = "", product_tile: int = 0, parallel_scatters: bool = False
+) -> str:
     """The passes from `prim` to `fused`.
 
     Args:
@@ -21,12 +23,14 @@ def fused_passes(min_parallelism: int, size_hint: int, pack: str = "", product_t
         pack: how constant operands of contractions are laid out once, as options of lamina-fuse-kernels.
         product_tile: rows and columns of the least tiles of a matrix product that make programs of their own; 0 if a product
             of few of them is not to be split along its depth.
+        parallel_scatters: whether programs may apply the updates of a scatter by atomic operations.
     """
     sizes = f"min-parallelism={min_parallelism} size-hint={size_hint}"
+    scatters = f",lamina-parallel-scatters{{size-hint={size_hint}}}" if parallel_scatters else ""
     return (
         # No canonicalisation after the split: it would join the parts again.
         "func.func(lamina-simplify-reshapes,lamina-sink-below-concatenates,lamina-derive-attention),canonicalize,cse,"
-        f"lamina-hoist-constants,func.func(lamina-split-reductions{{{sizes} product-tile={product_tile}}}),"
+        f"lamina-hoist-constants,func.func(lamina-split-reductions{{{sizes} product-tile={product_tile}}}{scatters}),"
         f"lamina-fuse-kernels{{{sizes} {pack}}}"
     )
 

@@ -177,7 +177,10 @@ class TritonTarget(PhasedTarget):
         )
         return [
             # Fewer programs than this leave multiprocessors without one.
-            ("fused", fused_passes(2 * chip.multiprocessors, chip.size_hint, product_tile=32)),
+            (
+                "fused",
+                fused_passes(2 * chip.multiprocessors, chip.size_hint, product_tile=32, parallel_scatters=True),
+            ),
             ("planned", "lamina-plan-memory"),
             ("linalg", f"kernel.func(lamina-convert-prim-to-linalg{{parallel-scatters=true}},{clean})"),
             (

@@ -154,3 +154,58 @@ kernel.func @scalar(%x: tensor<4xf32>, %o: f32) attributes {outs = 1} {
 kernel.func @memref(%x: memref<?xf32>, %o: memref<4xf32>) attributes {outs = 1} {
   kernel.return
 }
+
+// -----
+
+// expected-error @+1 {{kernel.in_place is an input or -1 for each output of a kernel}}
+kernel.func @in_place(%x: tensor<4xf32>, %o: tensor<4xf32>) attributes {outs = 1, kernel.in_place = array<i64: 1>} {
+  kernel.return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @scatter(%x: tensor<9xf32>, %u: tensor<4xf64>, %i: tensor<4xi64>) -> tensor<9xf32> {
+  // expected-error @+1 {{element types are 'f64' and 'f32'}}
+  %0 = kernel.scatter <addf> %u[%i] into %x dims [0] sizes [4] : (tensor<4xf64>, tensor<4xi64>, tensor<9xf32>) -> tensor<9xf32>
+  return %0 : tensor<9xf32>
+}
+
+// -----
+
+func.func @scatter(%x: tensor<9xf32>, %u: tensor<4xf32>, %i: tensor<4xi64>) -> tensor<9xf32> {
+  // expected-error @+1 {{has 1 indices and 2 dims}}
+  %0 = kernel.scatter <addf> %u[%i] into %x dims [0, 1] sizes [4] : (tensor<4xf32>, tensor<4xi64>, tensor<9xf32>) -> tensor<9xf32>
+  return %0 : tensor<9xf32>
+}
+
+// -----
+
+func.func @scatter(%x: tensor<9xf32>, %u: tensor<4xf32>, %i: tensor<4xi32>) -> tensor<9xf32> {
+  // expected-error @+1 {{index 0 has type 'tensor<4xi32>'}}
+  %0 = kernel.scatter <addf> %u[%i] into %x dims [0] sizes [4] : (tensor<4xf32>, tensor<4xi32>, tensor<9xf32>) -> tensor<9xf32>
+  return %0 : tensor<9xf32>
+}
+
+// -----
+
+func.func @scatter(%x: tensor<9xf32>, %u: tensor<4xf32>, %i: tensor<4xi64>) -> tensor<9xf32> {
+  // expected-error @+1 {{dims has 1 twice, or it is no dimension of 'tensor<9xf32>'}}
+  %0 = kernel.scatter <addf> %u[%i] into %x dims [1] sizes [4] : (tensor<4xf32>, tensor<4xi64>, tensor<9xf32>) -> tensor<9xf32>
+  return %0 : tensor<9xf32>
+}
+
+// -----
+
+func.func @scatter(%x: tensor<9x2xf32>, %u: tensor<4xf32>, %i: tensor<4xi64>) -> tensor<9x2xf32> {
+  // expected-error @+1 {{updates have 1 dimensions, not 2}}
+  %0 = kernel.scatter <addf> %u[%i] into %x dims [0] sizes [4] : (tensor<4xf32>, tensor<4xi64>, tensor<9x2xf32>) -> tensor<9x2xf32>
+  return %0 : tensor<9x2xf32>
+}
+
+// -----
+
+func.func @scatter(%x: tensor<9xf32>, %u: tensor<4xf32>, %i: tensor<4xi64>) -> tensor<9xf32> {
+  // expected-error @+1 {{elements is 0}}
+  %0 = kernel.scatter <addf> %u[%i] into %x dims [0] sizes [4] elements 0 : (tensor<4xf32>, tensor<4xi64>, tensor<9xf32>) -> tensor<9xf32>
+  return %0 : tensor<9xf32>
+}

@@ -584,3 +584,19 @@ func.func @convolution_tf32(%x: tensor<1x3x8xf64>, %w: tensor<6x3x3xf64>) -> ten
   %0 = prim.convolution %x, %w strides [1] low [0] high [0] lhs_dilations [1] dilations [1] groups 1 tf32 : (tensor<1x3x8xf64>, tensor<6x3x3xf64>) -> tensor<1x6x6xf64>
   return %0 : tensor<1x6x6xf64>
 }
+
+// -----
+
+func.func @scatter(%x: tensor<100xf16>, %u: tensor<5xf16>, %i: tensor<5xi64>) -> tensor<100xf16> {
+  // expected-error @+1 {{C5: there is no sum of 'f16' in place}}
+  %0 = prim.scatter <sum> %x, %u[%i] dims [0] {in_place} : (tensor<100xf16>, tensor<5xf16>, tensor<5xi64>) -> tensor<100xf16>
+  return %0 : tensor<100xf16>
+}
+
+// -----
+
+func.func @scatter(%x: tensor<100xi32>, %u: tensor<5xi32>, %i: tensor<5xi64>) -> tensor<100xi32> {
+  // expected-error @+1 {{C5: there is no assign of 'i32' in place}}
+  %0 = prim.scatter <assign> %x, %u[%i] dims [0] {in_place} : (tensor<100xi32>, tensor<5xi32>, tensor<5xi64>) -> tensor<100xi32>
+  return %0 : tensor<100xi32>
+}

@@ -170,3 +170,27 @@ tt.func @f(%p: !tt.ptr<f16>, %n: i32, %s: i64) {
   %x = tt.descriptor_load %d[%n] : !tt.tensordesc<16x16xf16> -> tensor<16x16xf16>
   tt.return
 }
+
+// -----
+
+tt.func @f(%p: !tt.ptr<f32>, %v: f32) {
+  // expected-error @+1 {{has no operation 4 of 'f32'}}
+  %0 = tt.atomic_rmw %p, %v {atomic_rmw_op = 4 : i32, scope = 1 : i32, sem = 1 : i32} : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @f(%p: !tt.ptr<i16>, %v: i16) {
+  // expected-error @+1 {{has no operation 6 of 'i16'}}
+  %0 = tt.atomic_rmw %p, %v {atomic_rmw_op = 6 : i32, scope = 1 : i32, sem = 1 : i32} : !tt.ptr<i16>
+  tt.return
+}
+
+// -----
+
+tt.func @f(%p: !tt.ptr<i32>, %v: i32) {
+  // expected-error @+1 {{has order 0 and scope 1}}
+  %0 = tt.atomic_rmw %p, %v {atomic_rmw_op = 6 : i32, scope = 1 : i32, sem = 0 : i32} : !tt.ptr<i32>
+  tt.return
+}

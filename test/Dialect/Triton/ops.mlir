@@ -73,3 +73,15 @@ tt.func @descriptors(%p: !tt.ptr<f16>, %n: i32, %s: i64) {
   %x = tt.descriptor_load %d[%n, %n] : !tt.tensordesc<64x32xf16> -> tensor<64x32xf16>
   tt.return
 }
+
+// CHECK-LABEL: tt.func @atomics
+// CHECK: tt.atomic_rmw %{{.*}}, %{{.*}} {atomic_rmw_op = 5 : i32, scope = 1 : i32, sem = 1 : i32} : !tt.ptr<f32>
+// CHECK: tt.atomic_rmw %{{.*}}, %{{.*}}, %{{.*}} {{{.*}}} : tensor<8x!tt.ptr<i32>>
+tt.func @atomics(%p: !tt.ptr<f32>, %v: f32, %q: !tt.ptr<i32>) {
+  %0 = tt.atomic_rmw %p, %v {atomic_rmw_op = 5 : i32, scope = 1 : i32, sem = 1 : i32} : !tt.ptr<f32>
+  %r = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
+  %s = tt.splat %q : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>
+  %m = arith.constant dense<true> : tensor<8xi1>
+  %1 = tt.atomic_rmw %s, %r, %m {atomic_rmw_op = 6 : i32, scope = 1 : i32, sem = 1 : i32} : tensor<8x!tt.ptr<i32>>
+  tt.return
+}

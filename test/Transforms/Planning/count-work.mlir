@@ -77,3 +77,16 @@ kernel.func @convolution(%x: tensor<2x4x6x6xf32>, %w: tensor<6x2x3x3xf32>, %out:
 func.func @host(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// What is changed in place is read and written where there are updates.
+// CHECK-DAG: #[[OPERAND:.+]] = affine_map<() -> (2048, 96)>
+// CHECK-DAG: #[[ROWS:.+]] = affine_map<() -> (96)>
+// CHECK-DAG: #[[INDICES:.+]] = affine_map<() -> (6)>
+// CHECK: kernel.func @scatter
+// CHECK-SAME: elements = [#[[OPERAND]], #[[ROWS]], #[[INDICES]], #[[OPERAND]]]
+kernel.func @scatter(%x: tensor<128x16xf32>, %updates: tensor<6x16xf32>, %indices: tensor<6xi64>, %out: tensor<128x16xf32>) attributes {kernel.in_place = array<i64: 0>, outs = 1 : i64} {
+  %0 = prim.scatter <sum> %x, %updates[%indices] dims [0] {in_place} : (tensor<128x16xf32>, tensor<6x16xf32>, tensor<6xi64>) -> tensor<128x16xf32>
+  kernel.return %0 : tensor<128x16xf32>
+}

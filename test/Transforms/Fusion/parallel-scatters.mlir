@@ -52,7 +52,7 @@ func.func @max(%x: tensor<100xf32>, %u: tensor<5xf32>, %i: tensor<5xi64>) -> ten
 // CHECK: prim.compare <ge> %[[LAST]]
 // CHECK: %[[FLAT:.*]] = prim.reshape %arg1 : tensor<5x7x16xi1> to tensor<35x16xi1>
 // CHECK: %[[NEW:.*]] = prim.gather %[[FLAT]]
-// CHECK: %[[TURNED:.*]] = prim.transpose %[[NEW]] perm [1, 0]
+// CHECK: %[[TURNED:.*]] = prim.transpose %[[NEW]] [1, 0]
 // CHECK: prim.select %{{.*}}, %[[TURNED]], %arg0
 func.func @assign(%x: tensor<16x100xi1>, %u: tensor<5x7x16xi1>, %i: tensor<5x7xi64>) -> tensor<16x100xi1> {
   %0 = prim.scatter <assign> %x, %u[%i] dims [1] : (tensor<16x100xi1>, tensor<5x7x16xi1>, tensor<5x7xi64>) -> tensor<16x100xi1>

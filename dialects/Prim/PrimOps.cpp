@@ -401,7 +401,8 @@ LogicalResult ScatterOp::verify() {
     return emitOpError("C4: the updates have type ") << getUpdates().getType() << ", not " << expected;
   if (getInPlace()) {
     Type element = getType().getElementType();
-    bool isSum = getMode() == ScatterMode::sum, isExtremum = llvm::is_contained({ScatterMode::max, ScatterMode::min}, getMode());
+    bool isSum = getMode() == ScatterMode::sum,
+         isExtremum = llvm::is_contained({ScatterMode::max, ScatterMode::min}, getMode());
     bool isInteger = element.isSignlessInteger(32) || element.isSignlessInteger(64);
     if (!(isInteger && (isSum || isExtremum)) && !(isSum && (element.isF32() || element.isF64())))
       return emitOpError("C5: there is no ") << stringifyScatterMode(getMode()) << " of " << element << " in place";

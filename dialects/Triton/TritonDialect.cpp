@@ -262,7 +262,8 @@ LogicalResult AtomicRMWOp::verify() {
   constexpr uint32_t kAdd = 4, kFloatAdd = 5, kMin = 7;
   bool isInteger = element.isInteger(32) || element.isInteger(64);
   uint32_t number = getAtomicRmwOp();
-  if (!(number == kFloatAdd && isa<FloatType>(element)) && !(number >= kAdd && number <= kMin && number != kFloatAdd && isInteger))
+  if (!(number == kFloatAdd && isa<FloatType>(element)) &&
+      !(number >= kAdd && number <= kMin && number != kFloatAdd && isInteger))
     return emitOpError("has no operation ") << number << " of " << element;
   if (getSem() < 1 || getSem() > 4 || getScope() < 1 || getScope() > 3)
     return emitOpError("has order ") << getSem() << " and scope " << getScope();

@@ -9,9 +9,9 @@ from typing import Optional
 
 import pytest
 import torch
-from cuda_programs import seeded
 
 import lamina
+from cuda_programs import seeded
 from lamina.compiler import copy_module
 from lamina.frontend.call import CallableProgram
 from lamina.frontend.export import import_program

@@ -1,6 +1,6 @@
 // Scatters in place: atomic operations on the elements that a program's updates go to.
-#include "lib/Conversion/TiledToTriton/ProgramEmitter.h"
 #include "dialects/Prim/PrimSizes.h"
+#include "lib/Conversion/TiledToTriton/ProgramEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;

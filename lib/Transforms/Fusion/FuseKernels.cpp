@@ -46,7 +46,8 @@ void copyScattered(func::FuncOp func) {
       continue;
     OpBuilder builder(scatter);
     RankedTensorType type = scatter.getType();
-    AffineMapAttr shape = type.hasStaticShape() ? AffineMapAttr() : getExprs(type.getContext(), sizes.getSizes(operand));
+    AffineMapAttr shape =
+        type.hasStaticShape() ? AffineMapAttr() : getExprs(type.getContext(), sizes.getSizes(operand));
     scatter.getOperandMutable().assign(prim::ReshapeOp::create(builder, scatter.getLoc(), type, operand, shape));
   }
 }
